@@ -1,0 +1,92 @@
+"""The one interface of devices: load a binary, run a call, time or count it.
+
+A device object lives in a runner: a limited child process that serves one candidate (`devices.runner`). It gets
+binaries and input values; it never sees an oracle's answer.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.inputs.calls import Call
+from kerneltrial.records.counts import Counts
+from kerneltrial.records.device import Device
+from kerneltrial.records.reason import Finding
+from kerneltrial.records.record import Record
+
+Values = Mapping[str, NDArray[np.generic]]
+Poison = Literal["nan", "huge"]
+
+
+class Binary(Record):
+    """What is loaded: PTX text (NUL-free UTF-8), and machine code where there is some (empty bytes where not)."""
+
+    ptx: str
+    cubin: bytes
+
+
+class Conditions(Record):
+    """How one call is run.
+
+    `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern.
+    `offset_bytes` shifts every buffer from its usual address. `checks` is `all` or `bounds`; a device that can do
+    less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread instructions on `cpu`.
+    """
+
+    poison: Poison
+    offset_bytes: int = 0
+    checks: Literal["all", "bounds"] = "all"
+    budget_instructions: int = 2_000_000_000
+
+
+class Run(Record):
+    """What one call left behind.
+
+    `outputs` holds the bytes of outputs and inouts by name (row-major). `findings` are faults of the candidate, each
+    with thread, block and source line where the device knows them; `unchecked` names what could not be looked at.
+    `inputs_intact`, `guards_intact`, `scratch_restored`: input bytes, margins around every buffer, and
+    self-restoring scratch are as they should be. When a fault ended the call, `completed` is false and outputs may be
+    partial.
+    """
+
+    completed: bool
+    outputs: dict[str, bytes]
+    inputs_intact: bool
+    guards_intact: bool
+    scratch_restored: bool
+    findings: tuple[Finding, ...]
+    unchecked: tuple[Finding, ...]
+
+
+class Loaded(Protocol):
+    """A binary on a device."""
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        """One call on fresh buffers. `values` holds every buffer whose `initial` is `given`."""
+
+    def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
+        """Counts of one call; raises `Unsupported` on a device that does not count."""
+
+
+class Opened(Protocol):
+    """A device, open in this process."""
+
+    @property
+    def device(self) -> Device: ...
+
+    def load(self, binary: Binary) -> Loaded:
+        """Raise `Refused` where the binary cannot run here."""
+
+
+class Refused(Exception):
+    """The binary, or a call of it, cannot run on this device: `finding` says why, with its class."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"{finding.reason.value}: {finding.detail}")
+        self.finding = finding
+
+
+class DeviceProblem(Exception):
+    """The device itself is at fault (absent, lost, out of memory, driver too old): one line for a person."""

@@ -1,0 +1,53 @@
+"""A call: a launch plan with numbers in place of expressions, ready for a device. Made by `inputs.resolve`."""
+
+from typing import Literal
+
+from kerneltrial.records.plan import DType
+from kerneltrial.records.record import Record
+
+
+class Buffer(Record):
+    """Device memory that a call touches; `shape` in elements, row-major, contiguous.
+
+    `initial` is `given` for inputs and inouts (values come with the request), `poisoned` for outputs and for
+    uninitialised scratch, `zeroed` for scratch that is zero before each call, `self_restoring` for scratch that is
+    zero before the first call and that each call leaves as zero.
+    """
+
+    name: str
+    role: Literal["input", "output", "inout", "scratch"]
+    dtype: DType
+    shape: tuple[int, ...]
+    initial: Literal["given", "poisoned", "zeroed", "self_restoring"]
+
+
+class Pointer(Record, tag_field="kind", tag="pointer"):
+    """A kernel parameter: the address of a buffer."""
+
+    buffer: str
+
+
+class Scalar(Record, tag_field="kind", tag="scalar"):
+    """A kernel parameter by value, `bytes` wide: an integer, or a float as its bit pattern in `bits`."""
+
+    bytes: Literal[4, 8]
+    bits: int
+
+
+class ResolvedLaunch(Record):
+    """One launch in numbers. `shared_bytes` is dynamic shared memory."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    cooperative: bool
+    shared_bytes: int
+    parameters: tuple[Pointer | Scalar, ...]
+
+
+class Call(Record):
+    """Everything that a device needs to run one call of a plan, but for the values of inputs."""
+
+    buffers: tuple[Buffer, ...]
+    launches: tuple[ResolvedLaunch, ...]

@@ -1,0 +1,48 @@
+"""The confirmation: winner and baseline again, in fresh processes, on fresh values."""
+
+from kerneltrial.records.reason import Finding
+from kerneltrial.records.record import Count, Digest, Interval, Record
+
+
+class ConfirmedCase(Record):
+    """Speedup over process medians, with Student's t interval; latencies are medians in microseconds."""
+
+    case: str
+    clock: str
+    samples: tuple[Digest, ...]
+    processes: Count
+    warm_us: float
+    baseline_warm_us: float
+    speedup: Interval
+    noise_floor: Interval
+
+
+class Confirmed(Record, tag_field="state", tag="confirmed"):
+    """The winner was measured again, and was right again."""
+
+    winner: Digest
+    cases: tuple[ConfirmedCase, ...]
+    geometric_mean: Interval
+    valid: bool
+    findings: tuple[Finding, ...]
+
+
+class NotTimed(Record, tag_field="state", tag="not_timed"):
+    """The winner was judged again but this device has no clock that is evidence. `ratio` is of counts."""
+
+    winner: Digest
+    ratio: float
+    valid: bool
+    findings: tuple[Finding, ...]
+
+
+class NoWinner(Record, tag_field="state", tag="no_winner"):
+    """No candidate passed everything."""
+
+    why: str
+
+
+class Confirmation(Record):
+    """What the decision rests on."""
+
+    outcome: Confirmed | NotTimed | NoWinner

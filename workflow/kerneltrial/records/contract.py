@@ -1,0 +1,89 @@
+"""The contract: what a kernel promises, in any language."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kerneltrial.records.plan import DType
+from kerneltrial.records.record import Expression, Name, Positive, Record, Text
+
+
+class Array(Record, tag_field="kind", tag="array"):
+    """A contiguous row-major array in device memory. `shape` has one expression in the dimensions an axis.
+
+    `low` and `high` bound the values of generated inputs (both inclusive for integers).
+    """
+
+    name: Name
+    role: Literal["input", "output", "inout"]
+    dtype: DType
+    shape: Annotated[tuple[Expression, ...], Meta(min_length=1, max_length=6)]
+    low: Decimal | None = None
+    high: Decimal | None = None
+
+
+class DimensionArgument(Record, tag_field="kind", tag="dimension"):
+    """A dimension passed by value."""
+
+    name: Name
+    dtype: Literal["int32", "int64"] = "int32"
+
+
+class ScalarArgument(Record, tag_field="kind", tag="scalar"):
+    """A constant passed by value, the same in every call."""
+
+    name: Name
+    dtype: Literal["int32", "int64", "float32", "float64"]
+    value: Decimal
+
+
+Argument = Array | DimensionArgument | ScalarArgument
+
+
+class Range(Record):
+    """Values that a dimension may take in production, both ends included."""
+
+    minimum: Positive
+    maximum: Positive
+    multiple_of: Positive = 1
+
+
+class Tolerance(Record):
+    """How far an output may lie from the oracle: |got - want| <= absolute + relative * |want|, every element.
+
+    Where the oracle gives the sum of absolute terms, `scaled` adds scaled * eps(dtype) * sum|terms|.
+    `baseline_factor`: the worst error may be at most this many times the baseline's own (and a few ULPs).
+    """
+
+    absolute: Decimal = Decimal(0)
+    relative: Decimal = Decimal(0)
+    scaled: Decimal = Decimal(0)
+    baseline_factor: Decimal = Decimal(8)
+
+
+class Contract(Record):
+    """What goes in, what comes out, and what counts as right."""
+
+    name: Name
+    description: Text
+    arguments: Annotated[tuple[Argument, ...], Meta(min_length=1, max_length=32)]
+    dimensions: dict[Name, Range]
+    tolerances: dict[Name, Tolerance]
+    operations: Expression
+    bytes: Expression
+    deterministic: bool = True
+    tf32: bool = False
+    torch: str = ""
+    alignment_bytes: Positive = 256
+    include_folders: tuple[str, ...] = ()
+    defines: dict[Name, str] = {}
+    options: tuple[str, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return tuple(a for a in self.arguments if isinstance(a, Array))
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return tuple(a for a in self.arrays if a.role != "input")

@@ -1,0 +1,28 @@
+"""The envelope around every record: what it was made from, so that a record can be told to be stale."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from kerneltrial.records.record import Count, Digest, Record
+
+SCHEMA_VERSION = 1
+
+
+class MadeFrom(Record):
+    """`code` is the digest of the modules that the stage imports; `config` the keys it read; `inputs` digests by path."""
+
+    code: Digest
+    config: dict[str, object]
+    inputs: dict[str, Digest]
+
+
+class Envelope(Record):
+    """A record on disk. `sha256` is the digest of the canonical form of all else."""
+
+    schema_version: Annotated[int, Meta(ge=1, le=SCHEMA_VERSION)]
+    stage: str
+    iteration: Count
+    made_from: MadeFrom
+    body: object
+    sha256: Digest

@@ -1,0 +1,34 @@
+"""The lock: the scientific identity of a trial, fixed before the first proposal."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from kerneltrial.records.case import Cases
+from kerneltrial.records.contract import Contract
+from kerneltrial.records.device import Device
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.record import Digest, Name, Positive, Record
+
+
+class Lock(Record):
+    """What is tried, how it is judged and on what; stages read slices of it.
+
+    `files` maps each locked file, by its path relative to the config, to its digest. `toolchain` maps distributions
+    to versions. `holdout_commitment` is the SHA-256 of the salt, which is revealed at the seal.
+    """
+
+    trial: Name
+    contract: Contract
+    cases: Cases
+    protocol: Protocol
+    device: Device
+    files: dict[str, Digest]
+    oracle_author: str
+    proposer: str
+    languages: tuple[str, ...]
+    candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)]
+    seed: int
+    toolchain: dict[str, str]
+    holdout_commitment: Digest
+    holdout_count: Positive

@@ -1,0 +1,22 @@
+"""The protocol: how candidates are judged and timed. Locked with the trial."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kerneltrial.records.record import Record
+
+
+class Protocol(Record):
+    """Every number that decides how hard a candidate is looked at."""
+
+    draws_per_case: Annotated[int, Meta(ge=5, le=100)] = 5
+    boundary_shapes: Annotated[int, Meta(ge=0, le=100)] = 12
+    repeats: Annotated[int, Meta(ge=1, le=100)] = 2
+    timeout_s: Annotated[int, Meta(ge=1, le=3600)] = 60
+    rounds: Annotated[int, Meta(ge=10, le=10_000)] = 60
+    confirmation_processes: Annotated[int, Meta(ge=5, le=50)] = 5
+    confidence: Annotated[Decimal, Meta(ge=Decimal("0.8"), le=Decimal("0.999"))] = Decimal("0.95")
+    clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
+    budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000

@@ -1,0 +1,51 @@
+"""Qualification: can each case fail someone, and does the baseline pass?"""
+
+from kerneltrial.records.reason import Finding
+from kerneltrial.records.record import Count, Digest, Record
+from kerneltrial.records.validation import CaseVerdict
+
+
+class NullCandidate(Record):
+    """A wrong answer that the case must refuse, and how many of its draws refused it."""
+
+    name: str
+    draws: Count
+    refused: Count
+
+
+class QualifiedCase(Record):
+    """`baseline` is the baseline's own verdict and errors."""
+
+    case: str
+    nulls: tuple[NullCandidate, ...]
+    baseline: CaseVerdict
+
+
+class SecondOpinion(Record):
+    """The oracle against a plain reference kernel, or against nothing."""
+
+    by: str
+    agrees: bool
+    detail: str
+
+
+class BaselineLatency(Record, tag_field="kind", tag="latency"):
+    """The baseline's latency by performance case, in microseconds."""
+
+    cases: dict[str, float]
+
+
+class BaselineCounts(Record, tag_field="kind", tag="counts"):
+    """No clock on this device; the baseline's score by performance case."""
+
+    cases: dict[str, float]
+
+
+class Qualification(Record):
+    """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record."""
+
+    baseline: Digest
+    cases: tuple[QualifiedCase, ...]
+    second_opinion: SecondOpinion
+    performance: BaselineLatency | BaselineCounts
+    unchecked: tuple[Finding, ...]

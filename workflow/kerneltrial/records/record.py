@@ -1,0 +1,30 @@
+"""What every record shares: frozen, strict, no unknown fields; and the small types that fields are made of."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value that is written once and never changed; equal content means equal bytes in canonical form."""
+
+
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", description="SHA-256 in lower-case hexadecimal")]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", description="letter, then letters, digits, _")]
+Expression = Annotated[str, Meta(min_length=1, max_length=200, description="integer expression in the dimensions")]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Text = Annotated[str, Meta(max_length=20_000)]
+
+
+class Interval(Record):
+    """A two-sided interval around an estimate.
+
+    Fields are in the unit of the quantity that carries the interval; `confidence` is a fraction, such as 0.95.
+    """
+
+    low: float
+    middle: float
+    high: float
+    confidence: float
