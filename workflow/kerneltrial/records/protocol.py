@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kerneltrial.records.record import Record
+from kerneltrial.records.record import Record, within
 
 
 class Protocol(Record):
@@ -17,6 +17,9 @@ class Protocol(Record):
     timeout_s: Annotated[int, Meta(ge=1, le=3600)] = 60
     rounds: Annotated[int, Meta(ge=10, le=10_000)] = 60
     confirmation_processes: Annotated[int, Meta(ge=5, le=50)] = 5
-    confidence: Annotated[Decimal, Meta(ge=Decimal("0.8"), le=Decimal("0.999"))] = Decimal("0.95")
+    confidence: Decimal = Decimal("0.95")
     clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
     budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
+
+    def __post_init__(self) -> None:
+        within("confidence", self.confidence, "0.8", "0.999")

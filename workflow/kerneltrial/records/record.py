@@ -1,5 +1,6 @@
 """What every record shares: frozen, strict, no unknown fields; and the small types that fields are made of."""
 
+from decimal import Decimal
 from typing import Annotated
 
 import msgspec
@@ -28,3 +29,9 @@ class Interval(Record):
     middle: float
     high: float
     confidence: float
+
+
+def within(field: str, value: Decimal, low: str, high: str) -> None:
+    """Raise ValueError unless `value` is a number from `low` to `high`, both included."""
+    if not (value.is_finite() and Decimal(low) <= value <= Decimal(high)):
+        raise ValueError(f"{field}={value} must be from {low} to {high}")

@@ -5,29 +5,35 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kerneltrial.records.record import Name, Record
-
-Money = Annotated[Decimal, Meta(ge=Decimal(0))]
-
+from kerneltrial.records.record import Name, Record, within
 
 class Policy(Record):
     """Thresholds of the decision; ratios are speedups less one (0.02 is 2 percent), `horizon_months` bounds payback."""
 
-    minimum_effect: Annotated[Decimal, Meta(ge=Decimal(0), le=Decimal(10))] = Decimal("0.02")
-    worst_case_loss: Annotated[Decimal, Meta(ge=Decimal(0), le=Decimal(1))] = Decimal("0.01")
-    horizon_months: Annotated[Decimal, Meta(gt=Decimal(0), le=Decimal(120))] = Decimal(12)
+    minimum_effect: Decimal = Decimal("0.02")
+    worst_case_loss: Decimal = Decimal("0.01")
+    horizon_months: Decimal = Decimal(12)
     waive_vendor: tuple[str, ...] = ()
     accept_derived: bool = False
     require_receipt: bool = True
+
+    def __post_init__(self) -> None:
+        within("minimum_effect", self.minimum_effect, "0", "10")
+        within("worst_case_loss", self.worst_case_loss, "0", "1")
+        within("horizon_months", self.horizon_months, "0.01", "120")
 
 
 class Prices(Record):
     """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where the price was read and when."""
 
-    gpu_hour_usd: Money
-    engineer_hour_usd: Money
+    gpu_hour_usd: Decimal
+    engineer_hour_usd: Decimal
     source: str
     date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+    def __post_init__(self) -> None:
+        within("gpu_hour_usd", self.gpu_hour_usd, "0", "1000000")
+        within("engineer_hour_usd", self.engineer_hour_usd, "0", "1000000")
 
 
 class Workload(Record):
@@ -37,9 +43,13 @@ class Workload(Record):
     """
 
     calls_per_month: dict[Name, Annotated[int, Meta(ge=0)]]
-    setup_hours: Annotated[Decimal, Meta(ge=Decimal(0))]
-    review_hours: Annotated[Decimal, Meta(ge=Decimal(0))]
+    setup_hours: Decimal
+    review_hours: Decimal
     example: bool
+
+    def __post_init__(self) -> None:
+        within("setup_hours", self.setup_hours, "0", "1000000")
+        within("review_hours", self.review_hours, "0", "1000000")
 
 
 class Agreed(Record):
