@@ -4,7 +4,7 @@ A device object lives in a runner: a limited child process that serves one candi
 binaries and input values; it never sees an oracle's answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
@@ -60,6 +60,38 @@ class Run(Record):
     unchecked: tuple[Finding, ...]
 
 
+class TimingRequest(Record):
+    """Baseline A, the same again A', and one candidate B, interleaved in random order within rounds.
+
+    `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call.
+    """
+
+    baseline: Binary
+    baseline_call: Call
+    candidate: Binary
+    candidate_call: Call
+    rounds: int
+    clock: str
+    seed: int
+
+
+class Samples(Record):
+    """Latencies in microseconds, one a round, by `a`, `a2` and `b`; each the span of one call of the plan.
+
+    `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
+    out for a hardware or thermal slowdown or a foreign process.
+    """
+
+    clock: str
+    resolution_us: float
+    calls_per_sample: int
+    warm_us: dict[str, tuple[float, ...]]
+    cold_us: dict[str, tuple[float, ...]]
+    outputs: tuple[dict[str, bytes], ...]
+    device_state: dict[str, str]
+    discarded: int
+
+
 class Loaded(Protocol):
     """A binary on a device."""
 
@@ -78,6 +110,9 @@ class Opened(Protocol):
 
     def load(self, binary: Binary) -> Loaded:
         """Raise `Refused` where the binary cannot run here."""
+
+    def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
+        """Time a candidate beside the baseline; raises `Refused` (not_measured) on a device without a clock."""
 
 
 class Refused(Exception):

@@ -1,6 +1,6 @@
 """The envelope around every record: what it was made from, so that a record can be told to be stale."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -13,7 +13,7 @@ class MadeFrom(Record):
     """`code` is the digest of the modules that the stage imports; `config` the keys it read; `inputs` digests by path."""
 
     code: Digest
-    config: dict[str, object]
+    config: dict[str, Any]
     inputs: dict[str, Digest]
 
 
@@ -24,5 +24,5 @@ class Envelope(Record):
     stage: str
     iteration: Count
     made_from: MadeFrom
-    body: object
+    body: Any
     sha256: Digest
