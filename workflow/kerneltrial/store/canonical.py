@@ -1,0 +1,60 @@
+"""One canonical JSON form, so that equal values have equal bytes and equal digests everywhere."""
+
+import hashlib
+import json
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def decimal_text(value: Decimal) -> str:
+    """The one normal form of a decimal: no exponent, no trailing zeros, no minus before zero.
+
+    >>> decimal_text(Decimal("1.50")), decimal_text(Decimal("-0.0")), decimal_text(Decimal("1E+2"))
+    ('1.5', '0', '100')
+    """
+    if not value.is_finite():
+        raise ValueError(f"{value} has no canonical form")
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def builtins(value: object) -> Any:
+    """The value as JSON types: records to mappings, decimals to strings in normal form."""
+    return _plain(msgspec.to_builtins(value, builtin_types=(Decimal,)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def canonical(value: object) -> bytes:
+    """Canonical bytes: UTF-8 JSON, sorted keys, no spaces, shortest round-trip floats, no NaN, one newline at the end."""
+    text = json.dumps(builtins(value), sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in lower-case hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def decode(type_: type[T], data: bytes) -> T:
+    """The value of strict JSON `data`; raise msgspec.ValidationError or DecodeError with the field that is wrong."""
+    return msgspec.json.decode(data, type=type_)
+
+
+def convert(type_: type[T], value: object) -> T:
+    """The value of JSON types that were read already."""
+    return msgspec.convert(value, type_)

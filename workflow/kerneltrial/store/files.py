@@ -1,0 +1,55 @@
+"""Files that are whole or absent: temporary file, fsync, rename."""
+
+import errno
+import os
+from pathlib import Path
+
+from kerneltrial.store.problem import StoreProblem
+
+
+def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write `data` so that a reader sees the old bytes or the new ones, also after a kill or a full disk.
+
+    Raises
+    ------
+    StoreProblem
+        The file system refuses; nothing is left half written.
+    """
+    temporary = write_temporary(path, data, mode)
+    os.replace(temporary, path)
+
+
+def write_temporary(path: Path, data: bytes, mode: int = 0o644) -> Path:
+    """Write and fsync a temporary file beside `path`; the caller renames or links it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreProblem(_explain(path, error)) from error
+    return temporary
+
+
+def write_once(path: Path, data: bytes, mode: int = 0o444) -> bool:
+    """Link a new file into place; whoever links first wins. True when it was this call."""
+    temporary = write_temporary(path, data, mode)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StoreProblem(_explain(path, error)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _explain(path: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{path}: the disk is full; free some space and run the same command again"
+    return f"{path}: cannot be written ({error.strerror}); check the folder's permissions"
