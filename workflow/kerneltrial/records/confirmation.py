@@ -17,8 +17,29 @@ class ConfirmedCase(Record):
     noise_floor: Interval
 
 
+class VendorSpeed(Record):
+    """A vendor library's own kernel beside the winner: `speedup` is vendor latency over the winner's, geometric mean.
+
+    Above 1 the winner is faster. `name` is what the policy can waive.
+    """
+
+    name: str
+    speedup: Interval
+
+
+class EndToEnd(Record, tag_field="state", tag="measured"):
+    """The application with both kernels, interleaved: milliseconds saved per invocation, below 0 is a loss."""
+
+    saved_ms: Interval
+    processes: Count
+
+
+class NoEndToEnd(Record, tag_field="state", tag="none"):
+    """The application was not run."""
+
+
 class Confirmed(Record, tag_field="state", tag="confirmed"):
-    """The winner was measured again, and was right again."""
+    """The winner was measured again; `valid` says whether it was right again, `findings` why not."""
 
     winner: Digest
     cases: tuple[ConfirmedCase, ...]
@@ -37,7 +58,7 @@ class NotTimed(Record, tag_field="state", tag="not_timed"):
 
 
 class NoWinner(Record, tag_field="state", tag="no_winner"):
-    """No candidate passed everything."""
+    """No candidate passed everything, and why."""
 
     why: str
 
@@ -46,3 +67,5 @@ class Confirmation(Record):
     """What the decision rests on."""
 
     outcome: Confirmed | NotTimed | NoWinner
+    vendors: tuple[VendorSpeed, ...] = ()
+    end_to_end: EndToEnd | NoEndToEnd = NoEndToEnd()

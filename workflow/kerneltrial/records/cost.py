@@ -5,6 +5,23 @@ from decimal import Decimal
 from kerneltrial.records.record import Count, Digest, Record
 
 
+class Spent(Record):
+    """What the pilot has cost: model charges, time of the GPU, people's hours.
+
+    Seconds come from write-once usage entries: `device_s` is time in which the GPU was held, `cpu_s` processor time of
+    all stages and their children (not charged). Dollars are rounded to 0.000001, `total_usd` from the unrounded sum.
+    """
+
+    input_tokens: Count
+    output_tokens: Count
+    device_s: Decimal
+    cpu_s: Decimal
+    model_usd: Decimal
+    device_usd: Decimal
+    people_usd: Decimal
+    total_usd: Decimal
+
+
 class KnownPayback(Record, tag_field="state", tag="known"):
     """Months until the pilot's cost is saved, from the best candidate so far. Provisional: nothing is confirmed."""
 
@@ -20,19 +37,9 @@ class NoPayback(Record, tag_field="state", tag="none"):
 
 
 class Cost(Record):
-    """Sums over this iteration and all earlier ones. Seconds come from write-once usage entries.
-
-    `device_s` is time on a GPU; `cpu_s` is processor time of all stages and their children.
-    """
+    """Sums over this iteration and all earlier ones. `example`: prices and workload are not the user's own."""
 
     iteration: Count
-    input_tokens: Count
-    output_tokens: Count
-    model_usd: Decimal
-    device_s: Decimal
-    cpu_s: Decimal
-    device_usd: Decimal
-    people_usd: Decimal
-    total_usd: Decimal
+    spent: Spent
     payback: KnownPayback | NoPayback
     example: bool

@@ -1,6 +1,6 @@
 """The lock: the scientific identity of a trial, fixed before the first proposal."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -14,11 +14,12 @@ from kerneltrial.records.record import Digest, Name, Positive, Record
 class Lock(Record):
     """What is tried, how it is judged and on what; stages read slices of it.
 
-    `files` maps each locked file, by its path relative to the config, to its digest. `toolchain` maps distributions
+    `asked` holds the locked config keys as they were given, `device` what `auto` became. `files` maps each locked file, by its path relative to the config, to its digest. `toolchain` maps distributions
     to versions. `holdout_commitment` is the SHA-256 of the salt, which is revealed at the seal.
     """
 
     trial: Name
+    asked: dict[str, Any]
     contract: Contract
     cases: Cases
     protocol: Protocol

@@ -1,20 +1,22 @@
 """The prize: the most that any kernel could save."""
 
 from decimal import Decimal
-from typing import Literal
 
 from kerneltrial.records.record import Record
 
 
 class KnownPrize(Record, tag_field="state", tag="known"):
-    """Upper bound on the monthly saving in US dollars, and whether it could pay back the pilot's people within the horizon.
+    """Upper bound on the monthly saving, and whether it could pay back the pilot's people within the horizon.
 
-    `floor` says what the bound assumes as the fastest possible call.
+    `needed_usd_per_month` is the least monthly saving that pays back `people_usd` (set-up and review hours at their
+    rate, the part of the pilot's cost that is known before it starts) within the policy's horizon. `floor` says what
+    the bound takes for the fastest possible call.
     """
 
-    monthly_usd: Decimal
-    pilot_floor_usd: Decimal
-    best_payback_months: Decimal | None
+    gpu_hours_per_month: Decimal
+    saved_usd_per_month: Decimal
+    people_usd: Decimal
+    needed_usd_per_month: Decimal
     can_pay_back: bool
     floor: str
 
@@ -31,4 +33,3 @@ class Prize(Record):
 
     prize: KnownPrize | UnknownPrize
     example: bool
-    unit: Literal["usd_per_month"] = "usd_per_month"

@@ -1,7 +1,9 @@
 """Qualification: can each case fail someone, and does the baseline pass?"""
 
+from kerneltrial.records.build import Built
+from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding
-from kerneltrial.records.record import Count, Digest, Record
+from kerneltrial.records.record import Count, Record
 from kerneltrial.records.validation import CaseVerdict
 
 
@@ -44,7 +46,8 @@ class BaselineCounts(Record, tag_field="kind", tag="counts"):
 class Qualification(Record):
     """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record."""
 
-    baseline: Digest
+    baseline: Built
+    baseline_plan: LaunchPlan
     cases: tuple[QualifiedCase, ...]
     second_opinion: SecondOpinion
     performance: BaselineLatency | BaselineCounts

@@ -19,6 +19,7 @@ class Reason(Enum):
     # candidate: proposal and build
     UNUSABLE_REPLY = "unusable_reply"
     SPACE_EXHAUSTED = "space_exhausted"
+    PRIZE_TOO_SMALL = "prize_too_small"  # nothing was asked of the proposer: no kernel could pay back
     SOURCE_REFUSED = "source_refused"  # too large, NUL bytes, broken UTF-8
     INCLUDE_REFUSED = "include_refused"
     DOES_NOT_COMPILE = "does_not_compile"

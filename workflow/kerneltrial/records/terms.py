@@ -7,6 +7,9 @@ from msgspec import Meta
 
 from kerneltrial.records.record import Name, Record, within
 
+Day = Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
 class Policy(Record):
     """Thresholds of the decision; ratios are speedups less one (0.02 is 2 percent), `horizon_months` bounds payback."""
 
@@ -23,13 +26,33 @@ class Policy(Record):
         within("horizon_months", self.horizon_months, "0.01", "120")
 
 
+class NoModelPrices(Record, tag_field="kind", tag="none"):
+    """No model is asked, so no tokens are charged."""
+
+
+class ModelPrices(Record, tag_field="kind", tag="tokens"):
+    """US dollars for a million tokens; cached input has its own price, reasoning counts as output."""
+
+    input_usd: Decimal
+    cached_input_usd: Decimal
+    output_usd: Decimal
+    source: str
+    date: Day
+
+    def __post_init__(self) -> None:
+        within("input_usd", self.input_usd, "0", "1000000")
+        within("cached_input_usd", self.cached_input_usd, "0", "1000000")
+        within("output_usd", self.output_usd, "0", "1000000")
+
+
 class Prices(Record):
     """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where the price was read and when."""
 
     gpu_hour_usd: Decimal
     engineer_hour_usd: Decimal
     source: str
-    date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    date: Day
+    model: ModelPrices | NoModelPrices = NoModelPrices()
 
     def __post_init__(self) -> None:
         within("gpu_hour_usd", self.gpu_hour_usd, "0", "1000000")
@@ -39,7 +62,7 @@ class Prices(Record):
 class Workload(Record):
     """How often production calls the kernel, by performance case; and the hours that people spend on the pilot.
 
-    `example: true` marks figures that are not the user's own; they can never lead to GO.
+    `example: true` marks workload and prices that are not the user's own; they can never lead to GO.
     """
 
     calls_per_month: dict[Name, Annotated[int, Meta(ge=0)]]
@@ -67,3 +90,13 @@ class Terms(Record):
     first: Agreed
     now: Agreed
     amendments: tuple[Agreed, ...]
+
+    @property
+    def example(self) -> bool:
+        """The terms in force are not the user's own."""
+        return self.now.workload.example
+
+    @property
+    def post_hoc(self) -> bool:
+        """The terms were changed after the lock."""
+        return bool(self.amendments)

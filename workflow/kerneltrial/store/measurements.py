@@ -45,3 +45,8 @@ class Measurements:
         if canonical(entry.key) != canonical(key):
             raise StoreProblem(f"{path}: holds the measurement of another key; restore the file, or remove it to measure anew")
         return Stored(value=convert(type_, entry.value), digest=digest(data))
+
+    def all(self, type_: type[T]) -> list[T]:
+        """Values of all entries, in order of their keys' digests."""
+        paths = sorted(p for p in self.root.glob("*.json") if not p.name.startswith("."))
+        return [convert(type_, decode(Entry, path.read_bytes()).value) for path in paths]

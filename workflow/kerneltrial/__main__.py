@@ -1,0 +1,42 @@
+"""The `kerneltrial` command: parse arguments, run one stage or command, turn problems into one line.
+
+Exit status: 0 done (a bad candidate is a value, so a stage that judged one is done too), 2 usage, 3 a broken pipeline.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kerneltrial.commands import arguments
+from kerneltrial.commands.problems import one_line
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parser = arguments.parser()
+    given = parser.parse_args(argv)
+    try:
+        status = arguments.dispatch(given, Path.cwd())
+        _log(given, "done")
+        return status
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        line = one_line(error)
+        if line is None:
+            raise
+        _log(given, line)
+        print(f"kerneltrial: {line}", file=sys.stderr)
+        return 3
+
+
+def _log(given: argparse.Namespace, line: str) -> None:
+    """Leave how it ended in the rule's log, which Snakemake points at."""
+    if getattr(given, "log", None):
+        given.log.parent.mkdir(parents=True, exist_ok=True)
+        given.log.write_text(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

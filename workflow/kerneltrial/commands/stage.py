@@ -1,0 +1,53 @@
+"""Run one stage by hand or from a rule of the workflow."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kerneltrial.dag import closure, graph, guard, locked
+from kerneltrial.inputs.config import Config
+from kerneltrial.inputs.problem import InputProblem
+
+
+def run(given: argparse.Namespace, root: Path) -> int:
+    """Run the stage; under a workflow run it dies with it, by hand it takes the trial's lock itself."""
+    from kerneltrial.commands.configuration import read_config
+
+    if guard.under_run():
+        guard.die_with_parent()
+    config = read_config(given, root)
+    iteration = getattr(given, "iteration", 0)
+    if graph.STAGES[given.command].loop and iteration < 1:
+        raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")
+    if not guard.under_run():
+        _prepare(given, config, root)
+    from kerneltrial.stages.running import run_stage
+
+    code = given.code or closure.code_digest(given.command)
+    path = run_stage(config, given.command, iteration, code, root)
+    if not guard.under_run():
+        print(path.relative_to(root))
+    return 0
+
+
+def _prepare(given: argparse.Namespace, config: Config, root: Path) -> None:
+    if not guard.only_run(root / graph.results(config.trial)):
+        raise InputProblem(f"{graph.results(config.trial)}: another run is at work here; wait for it to end")
+    if getattr(given, "new", False):
+        _set_aside(config, root)
+    wrong = locked.problem(config, root)
+    if wrong:
+        raise InputProblem(wrong)
+
+
+def _set_aside(config: Config, root: Path) -> None:
+    """Move the old trial out of the way; nothing is deleted."""
+    for folder in (root / graph.results(config.trial), root / graph.reports(config.trial)):
+        if not folder.exists() or not any(folder.iterdir()):
+            continue
+        number = 1
+        while (aside := folder.with_name(f"{folder.name}.old{number}")).exists():
+            number += 1
+        folder.rename(aside)
+        print(f"set aside: {aside.relative_to(root)}", file=sys.stderr)
+    guard.only_run(root / graph.results(config.trial))

@@ -1,0 +1,50 @@
+"""The digest of the code behind a stage: its module, all of this package that it imports, and their templates.
+
+Imported Python is no rerun trigger for Snakemake, so this digest is a parameter of each rule and part of each record.
+"""
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from kerneltrial.dag.graph import STAGES
+
+PACKAGE = "kerneltrial"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def _imports() -> Any:
+    import grimp
+
+    return grimp.build_graph(PACKAGE, cache_dir=None)
+
+
+def modules(stage: str) -> set[str]:
+    """Names of the modules that a stage depends on, through imports anywhere in a module, also late ones."""
+    graph = _imports()
+    roots = [f"stages.{stage}", "stages.running", *STAGES[stage].code]
+    found = {f"{PACKAGE}.{root}" for root in roots}
+    return found.union(*(graph.find_upstream_modules(root) for root in list(found)))
+
+
+@functools.cache
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _files(module: str) -> list[Path]:
+    stem = ROOT.joinpath(*module.split(".")[1:])
+    if stem.is_dir():
+        return [stem / "__init__.py"]
+    templates = sorted(p for p in stem.parent.glob("templates/*") if p.is_file())
+    return [stem.with_suffix(".py"), *templates]
+
+
+@functools.cache
+def code_digest(stage: str) -> str:
+    """SHA-256 over the names and bytes of all files that a stage's code consists of."""
+    files = sorted({path for module in modules(stage) for path in _files(module)})
+    lines = [f"{path.relative_to(ROOT)} {_file_digest(path)}\n" for path in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,0 +1,82 @@
+"""What the Snakefile asks for: a checked config, the trial's lock held, stale records set aside, and paths for rules."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.inputs.config import Config, check, sources
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.store.canonical import builtins, canonical
+from kerneltrial.store.files import write_atomic
+from kerneltrial.store.problem import StoreProblem
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run of the workflow on one trial."""
+
+    config: Config
+    root: Path
+
+    @property
+    def trial(self) -> str:
+        return self.config.trial
+
+    @property
+    def iterations(self) -> int:
+        return self.config.iterations
+
+    @property
+    def config_path(self) -> str:
+        """The effective config, as the stages read it."""
+        return f"{graph.results(self.trial)}/config.json"
+
+    def inputs(self, stage: str, iteration: int) -> list[str]:
+        files = sources(self.config)
+        names = [path for group in graph.STAGES[stage].sources for path in files.get(group, ())]
+        return names + graph.record_inputs(self.trial, stage, iteration, self.iterations)
+
+    def pattern(self, stage: str) -> str:
+        spec = graph.STAGES[stage]
+        return f"{graph.results(self.trial)}/" + ("iterations/{i}/" if spec.loop else "") + f"{spec.record}.json"
+
+    def log(self, stage: str) -> str:
+        suffix = "-{i}" if graph.STAGES[stage].loop else ""
+        return f"{graph.results(self.trial)}/logs/{stage}{suffix}.log"
+
+    def code(self, stage: str) -> str:
+        return closure.code_digest(stage)
+
+    def given(self, stage: str) -> str:
+        return canonical(self.config.slice(graph.STAGES[stage].reads)).decode().strip()
+
+
+def prepare(values: Mapping[str, Any], root: Path, main_process: bool) -> Prepared:
+    """Check the config and ready the results folder; end the process with one line where something is wrong."""
+    try:
+        config = check(values, root)
+        guard.announce_run()
+        run = Prepared(config, root)
+        if main_process:
+            _ready(run)
+        return run
+    except (InputProblem, StoreProblem) as error:
+        _stop(str(error))
+
+
+def _ready(run: Prepared) -> None:
+    folder = run.root / graph.results(run.trial)
+    if not guard.only_run(folder):
+        _stop(f"{graph.results(run.trial)}: another run is at work here; wait for it to end, or use another trial name")
+    wrong = locked.problem(run.config, run.root)
+    if wrong:
+        _stop(wrong)
+    write_atomic(run.root / run.config_path, canonical(builtins(run.config)))
+    freshness.tidy(run.config, run.root)
+
+
+def _stop(line: str) -> NoReturn:
+    sys.exit(f"kerneltrial: {' '.join(line.split())}")

@@ -1,0 +1,29 @@
+"""Which compilers and numerical libraries are installed: part of a trial's identity."""
+
+import importlib.metadata
+import platform
+
+DISTRIBUTIONS = (
+    "kerneltrial",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-cccl",
+    "nvidia-nvjitlink",
+    "numba-cuda",
+    "numba",
+    "llvmlite",
+    "numpy",
+)
+
+
+def toolchain() -> dict[str, str]:
+    """Versions by distribution, with the Python version; what is not installed is left out."""
+    found = {"python": platform.python_version()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,90 @@
+"""Run one stage: hand it what it may read, write its record, then its journal line and what it used."""
+
+import importlib
+import os
+import resource
+import socket
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from kerneltrial.dag import graph
+from kerneltrial.dag.freshness import Digests, made_from
+from kerneltrial.inputs.config import Config, sources
+from kerneltrial.records.usage import Usage
+from kerneltrial.stages.job import Job
+from kerneltrial.store import envelopes, journal
+from kerneltrial.store.canonical import digest, canonical
+from kerneltrial.store.problem import StoreProblem
+
+_DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
+
+
+def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path) -> Path:
+    """Run a stage and return the path of its record.
+
+    Raises
+    ------
+    StoreProblem
+        A record that the stage reads is missing or was changed; nothing is written.
+    """
+    started = time.monotonic()
+    want = made_from(config, stage, iteration, Digests(root), code)
+    job = _job(config, stage, iteration, root)
+    body = importlib.import_module(f"kerneltrial.stages.{stage}").run(job)
+    envelope = envelopes.seal(stage, iteration, want, body)
+    path = root / graph.record_path(config.trial, stage, iteration)
+    usage = _usage(time.monotonic() - started, stage in _DEVICE_STAGES and _on_cuda(job))
+    key = {"usage": stage, "iteration": iteration, "made_from": digest(canonical(want))}
+    job.usage_store(stage, iteration).once(key, lambda: usage, Usage)  # first, as a kill may come after the record
+    envelopes.write(path, envelope)
+    journal.append(
+        root / graph.fragment_path(config.trial, stage, iteration),
+        {"stage": stage, "iteration": iteration, "record": envelope.sha256, "process": os.getpid(), "usage": usage},
+    )
+    return path
+
+
+def _job(config: Config, stage: str, iteration: int, root: Path) -> Job:
+    spec = graph.STAGES[stage]
+    files = sources(config)
+    paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
+    return Job(
+        stage=stage,
+        iteration=iteration,
+        root=root,
+        trial=config.trial,
+        iterations=config.iterations,
+        given=config.slice(spec.reads),
+        sources={group: files.get(group, ()) for group in spec.sources},
+        inputs={path: _read(root, path, stage) for path in paths},
+    )
+
+
+def _read(root: Path, path: str, stage: str) -> bytes:
+    try:
+        return (root / path).read_bytes()
+    except FileNotFoundError:
+        raise StoreProblem(f"{path} is missing, and {stage} reads it; run the stage that makes it, or snakemake") from None
+
+
+def _on_cuda(job: Job) -> bool:
+    lock = envelopes.read(job.folder / "lock.json")
+    return lock is not None and lock.body["device"]["kind"] == "cuda"
+
+
+def _usage(wall_s: float, on_device: bool) -> Usage:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return Usage(
+        wall_s=_seconds(wall_s),
+        cpu_s=_seconds(cpu_s),
+        device_s=_seconds(wall_s if on_device else 0.0),
+        finished_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        host=socket.gethostname(),
+    )
+
+
+def _seconds(value: float) -> Decimal:
+    return Decimal(f"{value:.3f}")

@@ -1,0 +1,40 @@
+# Checks the config, takes the trial's lock, sets stale records aside; and what the rules share.
+import os
+import sys
+from pathlib import Path
+
+try:
+    import kerneltrial.dag.graph
+except ImportError:  # the clone, before it was installed
+    sys.path.insert(0, str(Path(workflow.current_basedir).parent))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (sys.path[0], os.environ.get("PYTHONPATH"))))
+from kerneltrial.dag import graph, prepared
+
+RUN = prepared.prepare(config, Path.cwd(), workflow.is_main_process)
+TRIAL = RUN.trial
+
+
+wildcard_constraints:
+    i=r"\d{4}",
+
+
+def every_record():
+    return [graph.record_path(TRIAL, stage, i) for stage, i in graph.jobs(RUN.iterations)]
+
+
+def reads(stage):
+    """The files whose bytes a job depends on: sources, then records."""
+    return lambda wildcards: RUN.inputs(stage, int(wildcards.get("i", 0)))
+
+
+def record(stage):
+    """The path of a stage's record, with the wildcard `i` where it is made once an iteration."""
+    return RUN.pattern(stage)
+
+
+def ledger(stage):
+    return graph.ledger_path(TRIAL, stage)
+
+
+def log_of(stage):
+    return RUN.log(stage)
