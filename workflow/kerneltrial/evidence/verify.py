@@ -1,0 +1,159 @@
+"""Check a results folder from its bytes alone: rehash everything, follow every link. It changes nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kerneltrial.evidence import links
+from kerneltrial.records.envelope import Envelope
+from kerneltrial.records.lock import Lock
+from kerneltrial.store import envelopes, journal, ledger
+from kerneltrial.store.canonical import canonical, decode, digest
+from kerneltrial.store.measurements import Entry
+from kerneltrial.store.objects import Objects
+from kerneltrial.store.problem import StoreProblem
+
+
+@dataclass
+class Verdict:
+    """What was looked at and what was wrong, each problem one line that names the file."""
+
+    records: int = 0
+    objects: int = 0
+    measurements: int = 0
+    journal_lines: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verdict:
+    """Verify the trial in `folder`, whose records name their inputs relative to `root`.
+
+    A changed byte anywhere, a missing object, a candidate that is not the one that was proposed are each named.
+    """
+    verdict = Verdict()
+    records = _records(folder, root, verdict)
+    for path, envelope in records.items():
+        if not known_stage(envelope.stage):
+            verdict.problems.append(f"{path}: no stage is called {envelope.stage!r}")
+        _inputs(path, envelope, records, root, verdict)
+        _candidates(path, envelope, records, verdict)
+    _objects(folder, root, records, verdict)
+    _measurements(folder, root, records, verdict)
+    _journal(folder, root, records, verdict)
+    _lock(folder, root, records, verdict)
+    _report(root, records, verdict)
+    return verdict
+
+
+def _relative(path: Path, root: Path) -> str:
+    return str(path.relative_to(root))
+
+
+def _records(folder: Path, root: Path, verdict: Verdict) -> dict[str, Envelope]:
+    found: dict[str, Envelope] = {}
+    paths = [p for p in folder.glob("*.json") if p.name != "config.json"]
+    for path in sorted([*paths, *folder.glob("iterations/*/*.json")]):
+        if path.name.startswith("."):
+            continue
+        name, envelope = _relative(path, root), envelopes.read(path)
+        if envelope is None:
+            verdict.problems.append(f"{name}: torn or edited: its bytes are not those that its own digest names")
+            continue
+        iteration = int(path.parent.name) if path.parent.parent.name == "iterations" else 0
+        if iteration != envelope.iteration:
+            verdict.problems.append(f"{name}: says that it belongs to iteration {envelope.iteration}")
+        found[name] = envelope
+        verdict.records += 1
+    if not found:
+        verdict.problems.append(f"{_relative(folder, root)}: holds no record of a trial")
+    return found
+
+
+def _inputs(path: str, envelope: Envelope, records: dict[str, Envelope], root: Path, verdict: Verdict) -> None:
+    for name, stated in envelope.made_from.inputs.items():
+        if name in records:
+            if envelopes.body_digest(records[name]) != stated:
+                verdict.problems.append(f"{path}: was made from another {name} than the one that is here")
+        elif not (root / name).is_file():
+            verdict.problems.append(f"{path}: was made from {name}, which is missing")
+        elif digest((root / name).read_bytes()) != stated:
+            verdict.problems.append(f"{path}: was made from other bytes of {name}; it was edited since")
+
+
+def _candidates(path: str, envelope: Envelope, records: dict[str, Envelope], verdict: Verdict) -> None:
+    for wrong in links.wrong_ids(envelope.body):
+        verdict.problems.append(f"{path}: candidate {wrong[:12]} is not the digest of its language, source and plan")
+    proposal = records.get(str(Path(path).parent / "proposal.json"))
+    if proposal is None or envelope.iteration == 0 or not links.candidates(envelope.body):
+        return
+    if links.candidates(envelope.body) != links.candidates(proposal.body):
+        verdict.problems.append(f"{path}: does not speak of the candidates that were proposed, in their order")
+
+
+def _objects(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+    store = Objects(folder / "objects")
+    for name in store.names():
+        verdict.objects += 1
+        try:
+            store.get(name)
+        except StoreProblem:
+            verdict.problems.append(f"{_relative(store.path(name), root)}: a byte was changed")
+    for path, envelope in records.items():
+        for name in sorted(links.objects(envelope.body)):
+            if not store.path(name).is_file():
+                verdict.problems.append(f"{path}: object {name} is missing ({_relative(store.path(name), root)})")
+
+
+def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+    present: set[str] = set()
+    paths = [*folder.glob("measurements/*.json"), *folder.glob("usage/*/*.json")]
+    for path in sorted(p for p in paths if not p.name.startswith(".")):
+        verdict.measurements += 1
+        data = path.read_bytes()
+        present.add(digest(data))
+        try:
+            entry = decode(Entry, data)
+            whole = canonical(entry) == data and digest(canonical(entry.key)) == path.stem
+        except ValueError:
+            whole = False
+        if not whole:
+            verdict.problems.append(f"{_relative(path, root)}: is not the measurement that its name promises")
+    for path_of_record, envelope in records.items():
+        for name in sorted(links.measurements(envelope.body) - present):
+            verdict.problems.append(f"{path_of_record}: measurement {name} is missing or was changed")
+
+
+def _journal(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+    last: dict[tuple[str, int], str] = {}
+    for path in sorted(p for p in folder.glob("journal/*.jsonl") if not p.name.startswith(".")):
+        try:
+            lines = journal.read(path)
+        except StoreProblem as error:
+            verdict.problems.append(str(error).replace(str(root) + "/", ""))
+            continue
+        verdict.journal_lines += len(lines)
+        for line in lines:
+            last[line.event["stage"], line.event["iteration"]] = line.event["record"]
+    for path_of_record, envelope in records.items():
+        if last.get((envelope.stage, envelope.iteration)) is None:
+            verdict.problems.append(f"{path_of_record}: the journal does not know of it")
+
+
+def _lock(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+    lock = records.get(_relative(folder / "lock.json", root))
+    if lock is None:
+        verdict.problems.append(f"{_relative(folder, root)}: has no lock")
+        return
+    versions = ledger.versions(folder / "ledger" / "lock.jsonl", Lock)
+    if [canonical(v) for v in versions] != [canonical(lock.body)]:
+        verdict.problems.append(f"{_relative(folder / 'lock.json', root)}: is not the one lock of the ledger")
+
+
+def _report(root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+    for path, envelope in records.items():
+        if envelope.stage != "report":
+            continue
+        folder = root / "reports" / Path(path).parent.name
+        for name, stated in envelope.body["files"].items():
+            if not (folder / name).is_file() or digest((folder / name).read_bytes()) != stated:
+                verdict.problems.append(f"{_relative(folder / name, root)}: is not the file that the report was")
