@@ -3,11 +3,10 @@ import os
 import sys
 from pathlib import Path
 
-try:
-    import kerneltrial.dag.graph
-except ImportError:  # the clone, before it was installed
-    sys.path.insert(0, str(Path(workflow.current_basedir).parent))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (sys.path[0], os.environ.get("PYTHONPATH"))))
+BESIDE = Path(workflow.current_basedir).parent
+if (BESIDE / "kerneltrial").is_dir():  # a clone: the package beside these rules is the one that runs
+    sys.path.insert(0, str(BESIDE))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(BESIDE), os.environ.get("PYTHONPATH"))))
 from kerneltrial.dag import graph, prepared
 
 RUN = prepared.prepare(config, Path.cwd(), workflow.is_main_process)

@@ -10,7 +10,7 @@ from kerneltrial.dag import closure, freshness, graph, guard, locked
 from kerneltrial.inputs.config import Config, check, sources
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.store.canonical import builtins, canonical
-from kerneltrial.store.files import write_atomic
+from kerneltrial.store.files import sweep, write_atomic
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -71,6 +71,7 @@ def _ready(run: Prepared) -> None:
     folder = run.root / graph.results(run.trial)
     if not guard.only_run(folder):
         _stop(f"{graph.results(run.trial)}: another run is at work here; wait for it to end, or use another trial name")
+    sweep(folder)
     wrong = locked.problem(run.config, run.root)
     if wrong:
         _stop(wrong)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 from kerneltrial.store.problem import StoreProblem
@@ -21,7 +22,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 def write_temporary(path: Path, data: bytes, mode: int = 0o644) -> Path:
     """Write and fsync a temporary file beside `path`; the caller renames or links it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -47,6 +48,12 @@ def write_once(path: Path, data: bytes, mode: int = 0o444) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     return True
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files that killed writers left. Only under the trial's lock, where no writer is at work."""
+    for path in folder.rglob(".*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def _explain(path: Path, error: OSError) -> str:

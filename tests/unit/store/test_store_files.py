@@ -1,0 +1,101 @@
+"""Files are whole or absent, objects are what their digest says, measurements are drawn once."""
+
+import errno
+import os
+import threading
+
+import pytest
+from kerneltrial.records.record import Interval
+from kerneltrial.store import files, journal
+from kerneltrial.store.canonical import digest
+from kerneltrial.store.measurements import Measurements
+from kerneltrial.store.objects import Objects
+from kerneltrial.store.problem import StoreProblem
+
+ONE = Interval(low=1.0, middle=2.0, high=3.0, confidence=0.95)
+OTHER = Interval(low=0.0, middle=0.5, high=1.0, confidence=0.95)
+
+
+def test_a_full_disk_leaves_the_old_file_and_one_line(tmp_path, monkeypatch):
+    target = tmp_path / "record.json"
+    files.write_atomic(target, b"old")
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreProblem, match=r"record\.json: the disk is full"):
+        files.write_atomic(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_an_object_is_found_by_its_digest_and_cannot_be_written_to(tmp_path):
+    store = Objects(tmp_path)
+    name = store.put(b"kernel")
+    assert name == digest(b"kernel")
+    assert store.put(b"kernel") == name
+    assert store.get(name) == b"kernel"
+    assert not store.path(name).stat().st_mode & 0o222
+    assert store.names() == [name]
+
+
+def test_a_changed_object_is_refused_and_named(tmp_path):
+    store = Objects(tmp_path)
+    name = store.put(b"kernel")
+    store.path(name).chmod(0o644)
+    store.path(name).write_bytes(b"kernem")
+    with pytest.raises(StoreProblem, match=name):
+        store.get(name)
+    store.path(name).unlink()
+    with pytest.raises(StoreProblem, match="missing"):
+        store.get(name)
+
+
+def test_a_measurement_is_drawn_once_also_by_rivals(tmp_path):
+    store = Measurements(tmp_path)
+    draws = []
+    barrier = threading.Barrier(4)
+
+    def draw(i):
+        draws.append(i)
+        return Interval(low=float(i), middle=float(i), high=float(i), confidence=0.9)
+
+    got = []
+
+    def rival(i):
+        barrier.wait()
+        got.append(store.once({"binary": "x"}, lambda: draw(i), Interval))
+
+    threads = [threading.Thread(target=rival, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len({g.digest for g in got}) == 1
+    count = len(draws)
+    assert store.once({"binary": "x"}, lambda: draw(99), Interval) == got[0]
+    assert len(draws) == count
+    assert store.once({"binary": "y"}, lambda: OTHER, Interval).value == OTHER
+
+
+def test_a_measurement_under_another_name_is_refused(tmp_path):
+    store = Measurements(tmp_path)
+    store.once({"binary": "x"}, lambda: ONE, Interval)
+    os.rename(store.path({"binary": "x"}), store.path({"binary": "y"}))
+    with pytest.raises(StoreProblem, match="another key"):
+        store.once({"binary": "y"}, lambda: OTHER, Interval)
+
+
+def test_a_journal_line_that_was_changed_or_removed_breaks_the_chain(tmp_path):
+    path = tmp_path / "validate-0001.jsonl"
+    for i in range(3):
+        journal.append(path, {"stage": "validate", "n": i})
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert [x.event["n"] for x in journal.read(path)] == [0, 1, 2]
+    path.write_bytes(lines[0] + lines[2])
+    with pytest.raises(StoreProblem, match="line 2"):
+        journal.read(path)
+    path.write_bytes(lines[0].replace(b'"n":0', b'"n":7') + lines[1] + lines[2])
+    with pytest.raises(StoreProblem, match="line 2"):
+        journal.read(path)
