@@ -1,0 +1,45 @@
+"""`kerneltrial doctor`: what is installed, which device there is, what is missing, in about ten lines."""
+
+import argparse
+import importlib.metadata
+import platform
+import shutil
+from pathlib import Path
+
+NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
+FOR_A_GPU = ("cuda-core", "nvidia-ml-py", "scipy")
+
+
+def run(_given: argparse.Namespace, root: Path) -> int:
+    """Print the findings; 0 where a trial can run here, else 3."""
+    from kerneltrial.devices.device import DeviceProblem
+    from kerneltrial.devices.opening import detect
+    from kerneltrial.sandbox import means
+
+    print(f"kerneltrial {_version('kerneltrial')}, Python {platform.python_version()}, {platform.platform()}")
+    missing = [name for name in NEEDED if _version(name) is None]
+    print("packages: " + ", ".join(f"{n} {_version(n) or 'MISSING'}" for n in NEEDED))
+    gpu = [name for name in FOR_A_GPU if _version(name) is None]
+    print("for a GPU: " + (f"missing {', '.join(gpu)}: pip install 'kerneltrial[gpu]'" if gpu else "all there"))
+    try:
+        device = detect()
+        print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
+        for name, value in sorted(device.fingerprint.items()):
+            print(f"  {name}: {value}")
+        if device.kind == "cpu":
+            print("  a trial on cpu counts instead of timing: it can say NO-GO or INCONCLUSIVE, never GO")
+    except DeviceProblem as error:
+        print(f"device: {error}")
+        missing.append("a device")
+    print("sandbox: " + ", ".join(f"{name}: {state}" for name, state in means.report().items()))
+    print(f"config.yaml here: {'yes' if (root / 'config.yaml').is_file() else 'no (kerneltrial init DIR makes one)'}")
+    print(f"disk: {shutil.disk_usage(root).free // 2**20} MiB free in {root}")
+    print(f"missing: {', '.join(missing)}" if missing else "nothing is missing: run `snakemake --cores 1`")
+    return 3 if missing else 0
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,21 @@
+"""`kerneltrial init DIR`: a folder with a small trial of one's own, ready to run and to be edited."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from kerneltrial.inputs.problem import InputProblem
+
+STARTER = Path(__file__).with_name("starter")
+
+
+def run(given: argparse.Namespace, root: Path) -> int:
+    """Copy the starter; an existing folder must be empty."""
+    folder = root / given.folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputProblem(f"{given.folder}: is there already and is not empty; name a new folder")
+    shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    print(f"{given.folder}: a trial of out = alpha * x + y that runs as it is")
+    print(f"next: cd {given.folder} && snakemake --cores 1")
+    print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml")
+    return 0
