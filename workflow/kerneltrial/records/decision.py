@@ -115,7 +115,7 @@ class PaybackUnknown(Record, tag_field="state", tag="unknown"):
 
 
 class Milestone(Record):
-    """-1 wrong; 0 could not be judged; +1 right; +2 faster than the baseline by 5 %; +3 faster than the compiler's too."""
+    """-1 wrong; 0 could not be judged; +1 right; +2 faster than the baseline by 5 %; +3 than the compiler's too."""
 
     candidate: Digest
     reward: Annotated[int, Meta(ge=-1, le=3)]

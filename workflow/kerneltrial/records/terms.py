@@ -46,7 +46,7 @@ class ModelPrices(Record, tag_field="kind", tag="tokens"):
 
 
 class Prices(Record):
-    """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where the price was read and when."""
+    """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where and when a price was read."""
 
     gpu_hour_usd: Decimal
     engineer_hour_usd: Decimal

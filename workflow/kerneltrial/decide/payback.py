@@ -1,0 +1,73 @@
+"""When the confirmed saving has paid for the pilot."""
+
+from decimal import Decimal
+
+from kerneltrial.decide.amounts import ceiling, exactly, rounded
+from kerneltrial.decide.saving import SpeedupOfCase, priced, rounded_saving, saved_hours
+from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed
+from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Saving
+from kerneltrial.records.terms import Agreed
+
+
+def confirmed_speedups(confirmed: Confirmed) -> list[SpeedupOfCase]:
+    """What the saving is made from: the baseline's warm median and the speedup of each performance case."""
+    return [(case.case, case.baseline_warm_us, case.speedup) for case in confirmed.cases]
+
+
+def payback(pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed) -> Payback | PaybackNever | PaybackUnknown:
+    """Pilot cost divided by the monthly gross GPU saving, over the confirmed speedup's interval.
+
+    A saving whose interval reaches zero shows no payback: its worse end would be never.
+    """
+    outcome = confirmation.outcome
+    if not isinstance(outcome, Confirmed):
+        return _not_timed(pilot_usd, isinstance(outcome, NotTimed))
+    hours = saved_hours(terms.workload.calls_per_month, confirmed_speedups(outcome))
+    saved = priced(hours, terms.prices.gpu_hour_usd)
+    if saved.high <= 0:
+        return PaybackNever(pilot_usd=pilot_usd, why=_why_nothing(hours, terms))
+    if saved.low <= 0:
+        return PaybackUnknown(
+            pilot_usd=pilot_usd,
+            why="the saving's interval includes zero, so no payback is shown",
+            settled_by="a new trial with more confirmation processes, or a faster kernel",
+        )
+    return _known(pilot_usd, hours, saved, terms)
+
+
+def _known(pilot_usd: Decimal, hours: Saving, saved: Saving, terms: Agreed) -> Payback:
+    horizon = terms.policy.horizon_months
+    calls = sum(terms.workload.calls_per_month.values())
+    with exactly():
+        return Payback(
+            pilot_usd=pilot_usd,
+            gpu_hours_per_month=rounded_saving(hours),
+            saved_usd_per_month=rounded_saving(saved),
+            months_low=rounded(pilot_usd / saved.high),
+            months_middle=rounded(pilot_usd / saved.middle),
+            months_high=rounded(pilot_usd / saved.low),
+            horizon_months=horizon,
+            break_even_calls_per_month=ceiling(calls * pilot_usd / (horizon * saved.middle)),
+        )
+
+
+def _not_timed(pilot_usd: Decimal, has_winner: bool) -> PaybackUnknown:
+    if has_winner:
+        return PaybackUnknown(
+            pilot_usd=pilot_usd,
+            why="counts are not time: this device has no clock, so no saving is known",
+            settled_by="run the trial on a machine with the GPU that production uses",
+        )
+    return PaybackUnknown(
+        pilot_usd=pilot_usd,
+        why="there is no winner, so there is nothing to save",
+        settled_by="a candidate that is right on every public and every sealed case",
+    )
+
+
+def _why_nothing(hours: Saving, terms: Agreed) -> str:
+    if not any(terms.workload.calls_per_month.values()):
+        return "the workload has no calls"
+    if hours.high > 0:
+        return "a GPU hour costs nothing in these terms"
+    return "the calls take as long as before, or longer"

@@ -1,0 +1,44 @@
+"""The prize: the most that any kernel could save, known before the first proposal (DESIGN.md section 8)."""
+
+from decimal import Decimal
+
+from kerneltrial.decide.amounts import exactly, rounded
+from kerneltrial.decide.cost import people_usd
+from kerneltrial.decide.saving import gpu_hours
+from kerneltrial.records.prize import KnownPrize, Prize, UnknownPrize
+from kerneltrial.records.qualification import BaselineCounts, Qualification
+from kerneltrial.records.terms import Policy, Prices, Workload
+
+FLOOR = (
+    "0 us a call: no roofline was measured on this card, so the bound takes the whole of the baseline's latency as "
+    "saved; no real kernel saves as much"
+)
+
+
+def prize(qualification: Qualification, policy: Policy, prices: Prices, workload: Workload) -> Prize:
+    """(baseline latency - floor) x calls x price, against what the pilot's people cost.
+
+    Where even that cannot pay back the people within the horizon, no kernel can: `can_pay_back` is false and the trial
+    is NO-GO before a proposer is asked.
+    """
+    performance = qualification.performance
+    if isinstance(performance, BaselineCounts):
+        unknown = UnknownPrize(
+            why="this device counts and has no clock, so the baseline's latency is not known",
+            settled_by="run the trial on a machine with the GPU that production uses",
+        )
+        return Prize(prize=unknown, example=workload.example)
+    people = people_usd(prices, workload)
+    with exactly():
+        hours = gpu_hours(workload.calls_per_month, performance.cases)
+        saved = hours * prices.gpu_hour_usd
+        needed = people / policy.horizon_months
+        known = KnownPrize(
+            gpu_hours_per_month=rounded(hours),
+            saved_usd_per_month=rounded(saved),
+            people_usd=rounded(people),
+            needed_usd_per_month=rounded(needed),
+            can_pay_back=saved > Decimal(0) and saved * policy.horizon_months >= people,
+            floor=FLOOR,
+        )
+    return Prize(prize=known, example=workload.example)

@@ -1,0 +1,131 @@
+"""Rules about being faster: by how much, on every case, against the vendor, in the application."""
+
+from decimal import Decimal
+
+from kerneltrial.decide.amounts import decimal, factor, number, percent, plural
+from kerneltrial.decide.grounds import Grounds
+from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoEndToEnd, NotTimed, VendorSpeed
+from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown
+from kerneltrial.records.record import Interval
+
+_ON_GPU = "run the trial on a machine with the GPU that production uses"
+_MORE = "a new trial with more confirmation processes"
+_NO_EVIDENCE = frozenset({"events-10-100"})
+
+
+def confirmed_speedup(grounds: Grounds) -> RuleResult:
+    """The whole interval of the speedup lies above 1 plus the minimum effect; wholly below it is a failure."""
+    rule: RuleName = "confirmed_speedup"
+    least = 1 + grounds.terms.now.policy.minimum_effect
+    asked = f"a speedup above {number(least, 4)}×, at the lower end of its interval"
+    outcome = grounds.confirmation.outcome
+    if not isinstance(outcome, Confirmed):
+        return _not_timed(rule, asked, grounds)
+    seen = f"{shown(outcome.geometric_mean)}, geometric mean over {plural(len(outcome.cases), 'performance case')}"
+    if decimal(outcome.geometric_mean.low) > least:
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    if decimal(outcome.geometric_mean.high) < least:
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+
+
+def no_case_worse(grounds: Grounds) -> RuleResult:
+    """No performance case loses more than the policy allows."""
+    rule: RuleName = "no_case_worse"
+    loss = grounds.terms.now.policy.worst_case_loss
+    asked = f"no performance case slower than the baseline by more than {percent(loss)}"
+    outcome = grounds.confirmation.outcome
+    if not isinstance(outcome, Confirmed) or not outcome.cases:
+        return _not_timed(rule, asked, grounds)
+    least = 1 - loss
+    worst = min(outcome.cases, key=lambda case: case.speedup.low)
+    below = [case for case in outcome.cases if decimal(case.speedup.high) < least]
+    if below:
+        return Failed(rule=rule, asked=asked, seen="; ".join(_case(case) for case in below), example=False)
+    seen = f"the worst is {_case(worst)}"
+    if decimal(worst.speedup.low) >= least:
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+
+
+def measured_on_gpu(grounds: Grounds) -> RuleResult:
+    """The figures are times of a GPU, by a clock that is evidence."""
+    rule: RuleName = "measured_on_gpu"
+    asked = "latencies from a GPU, by a clock that is evidence"
+    device, outcome = grounds.lock.device, grounds.confirmation.outcome
+    if device.kind != "cuda":
+        seen = "the cpu device, which interprets the kernel and counts; counts rank candidates and are not time"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_ON_GPU)
+    if not isinstance(outcome, Confirmed) or not outcome.cases:
+        return _not_timed(rule, asked, grounds)
+    clocks = sorted({case.clock for case in outcome.cases})
+    seen = f"{device.name} ({device.arch}), clock: {', '.join(clocks)}"
+    if _NO_EVIDENCE.intersection(clocks):
+        settled = "a new trial with protocol.clock: auto"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
+    return Passed(rule=rule, asked=asked, seen=seen, example=False)
+
+
+def vendor_not_faster(grounds: Grounds) -> RuleResult:
+    """No vendor library is faster than the winner, unless the policy waives it by name."""
+    rule: RuleName = "vendor_not_faster"
+    asked = "no vendor library faster than the winner, unless the policy waives it by name"
+    waived = set(grounds.terms.now.policy.waive_vendor)
+    vendors = grounds.confirmation.vendors
+    if not vendors:
+        settled = "time the vendor's kernel (such as cuBLAS) beside the winner"
+        return Unknown(rule=rule, asked=asked, seen="no vendor library was timed", example=False, settled_by=settled)
+    standing = [vendor for vendor in vendors if vendor.name not in waived]
+    seen = "; ".join(_vendor(vendor, vendor.name in waived) for vendor in vendors)
+    if any(vendor.speedup.high < 1 for vendor in standing):
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    if all(vendor.speedup.low >= 1 for vendor in standing):
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+
+
+def end_to_end_evidence(grounds: Grounds) -> RuleResult:
+    """The application itself is faster with the winner; policy may accept a derived saving where it shows no loss."""
+    rule: RuleName = "end_to_end_evidence"
+    asked = "the application saves time with the winner in place of the baseline"
+    evidence = grounds.confirmation.end_to_end
+    if isinstance(evidence, NoEndToEnd):
+        settled = "run the application with both kernels, interleaved"
+        return Unknown(rule=rule, asked=asked, seen="the application was not run", example=False, settled_by=settled)
+    saved = evidence.saved_ms
+    seen = (
+        f"{number(saved.middle)} ms saved per invocation ({number(saved.low)} to {number(saved.high)} at "
+        f"{percent(decimal(saved.confidence))} confidence, {plural(evidence.processes, 'process', 'processes')})"
+    )
+    if saved.low > 0:
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    if saved.high < 0:
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    if grounds.terms.now.policy.accept_derived:
+        seen += "; no loss seen, and the policy accepts a saving derived from calls × latency"
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    settled = "more end-to-end runs, or a policy that accepts a derived saving"
+    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
+
+
+def shown(interval: Interval) -> str:
+    """A speedup with its interval, in words."""
+    confidence = percent(Decimal(repr(interval.confidence)))
+    return f"{factor(interval.middle)} ({factor(interval.low)} to {factor(interval.high)} at {confidence} confidence)"
+
+
+def _case(case: ConfirmedCase) -> str:
+    return f"{case.case} at {shown(case.speedup)}"
+
+
+def _vendor(vendor: VendorSpeed, waived: bool) -> str:
+    return f"the winner against {vendor.name}: {shown(vendor.speedup)}" + (", waived by the policy" if waived else "")
+
+
+def _not_timed(rule: RuleName, asked: str, grounds: Grounds) -> Unknown:
+    outcome = grounds.confirmation.outcome
+    if isinstance(outcome, NotTimed):
+        seen = f"no latency on this device; counts give {factor(outcome.ratio)}, which is not a speedup"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_ON_GPU)
+    settled = "a candidate that is right on every public and every sealed case"
+    return Unknown(rule=rule, asked=asked, seen="there is no winner to time", example=False, settled_by=settled)

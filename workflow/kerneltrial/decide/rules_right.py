@@ -1,0 +1,104 @@
+"""Rules about being right: on the public cases, on the sealed ones, against an oracle that can be believed."""
+
+from kerneltrial.decide.amounts import plural
+from kerneltrial.decide.grounds import Grounds
+from kerneltrial.decide.standing import Fate, Standing
+from kerneltrial.records.confirmation import Confirmed, NotTimed
+from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown, Winner
+from kerneltrial.records.reason import ReasonClass
+from kerneltrial.records.validation import Validated
+
+_CHECKED = "judge the candidates again on a device that can check them"
+
+
+def correct_on_public_cases(grounds: Grounds) -> RuleResult:
+    """One candidate is right on every draw of every public case, and the winner is so again when confirmed."""
+    rule: RuleName = "correct_on_public_cases"
+    asked = "every element right on every draw of every public case, and again at the confirmation"
+    outcome = grounds.confirmation.outcome
+    if isinstance(outcome, Confirmed | NotTimed) and not outcome.valid:
+        seen = "the winner was right in the search and wrong at the confirmation: " + _in_words(outcome)
+        doubtful = all(finding.reason.reason_class is not ReasonClass.CANDIDATE for finding in outcome.findings)
+        if outcome.findings and doubtful:
+            return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by="run the confirmation again")
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    if isinstance(grounds.winner, Winner):
+        seen = f"the winner is right on {_looked_at(grounds, grounds.winner)}, and was right again at the confirmation"
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    return _without_winner(grounds, rule, asked)
+
+
+def _without_winner(grounds: Grounds, rule: RuleName, asked: str) -> RuleResult:
+    candidates = grounds.candidates
+    valid = sum(standing.valid for standing in candidates)
+    if valid:
+        seen = f"{valid} of {plural(len(candidates), 'candidate')} right on every public case"
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    doubtful = sum(standing.in_doubt for standing in candidates)
+    if doubtful:
+        seen = f"{doubtful} of {plural(len(candidates), 'candidate')} could not be checked here, and none was right"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_CHECKED)
+    if grounds.stop == "prize":
+        settled = "a trial whose prize is worth trying for"
+        return Unknown(rule=rule, asked=asked, seen="no candidate was asked for", example=False, settled_by=settled)
+    seen = f"none of {plural(len(candidates), 'candidate')} was right"
+    return Failed(rule=rule, asked=asked, seen=seen, example=False)
+
+
+def held_on_holdout(grounds: Grounds) -> RuleResult:
+    """The winner was right on the sealed cases too."""
+    rule: RuleName = "held_on_holdout"
+    asked = f"right on {plural(grounds.lock.holdout_count, 'sealed case')} that no proposer saw"
+    if isinstance(grounds.winner, Winner):
+        return Passed(rule=rule, asked=asked, seen="the winner was right on all of them", example=False)
+    reached = [standing for standing in grounds.candidates if standing.valid]
+    if any(standing.held for standing in reached):
+        seen = f"{sum(standing.held for standing in reached)} of {plural(len(reached), 'candidate')} held"
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    if not reached:
+        settled = "a candidate that is right on the public cases"
+        return Unknown(rule=rule, asked=asked, seen="no candidate got so far", example=False, settled_by=settled)
+    failed = _count(reached, Fate.HOLDOUT_FAILED)
+    if failed == len(reached):
+        seen = f"all of {plural(failed, 'candidate')} that got so far were wrong on a sealed case"
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    seen = f"{failed} of {plural(len(reached), 'candidate')} failed, the others could not be checked"
+    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_CHECKED)
+
+
+def independent_oracle(grounds: Grounds) -> RuleResult:
+    """The oracle was written by someone other than the proposer, and something else agrees with it."""
+    rule: RuleName = "independent_oracle"
+    asked = "an oracle that the proposer did not write, and a second opinion that agrees with it"
+    author = grounds.lock.oracle_author.strip()
+    opinion = grounds.qualification.second_opinion
+    if author == grounds.lock.proposer or grounds.lock.asked.get("oracle_by_proposer") is True:
+        return Failed(rule=rule, asked=asked, seen="the proposer wrote the oracle", example=False)
+    nobody = opinion.by.strip().lower() in ("", "none", "nothing")
+    if not nobody and not opinion.agrees:
+        seen = f"{opinion.by} disagrees with the oracle: {opinion.detail}"
+        return Failed(rule=rule, asked=asked, seen=seen, example=False)
+    if not author:
+        settled = "name the oracle's author in the config and lock a new trial"
+        return Unknown(rule=rule, asked=asked, seen="nobody is named as author", example=False, settled_by=settled)
+    if nobody:
+        seen = f"written by {author}; nothing else was asked"
+        settled = "a plain reference kernel beside the oracle, in a new trial"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
+    return Passed(rule=rule, asked=asked, seen=f"written by {author}; {opinion.by} agrees", example=False)
+
+
+def _in_words(outcome: Confirmed | NotTimed) -> str:
+    first = outcome.findings[0] if outcome.findings else None
+    return f"{first.reason.value.replace('_', ' ')}, {first.detail}" if first else "no finding was recorded"
+
+
+def _count(candidates: list[Standing], fate: Fate) -> int:
+    return sum(standing.fate is fate for standing in candidates)
+
+
+def _looked_at(grounds: Grounds, winner: Winner) -> str:
+    entries = (entry for iteration in grounds.iterations for entry in iteration.validation.candidates)
+    valid = next(entry for entry in entries if isinstance(entry, Validated) and entry.candidate == winner.candidate)
+    draws = sum(case.draws for case in valid.cases)
+    return f"{plural(len(valid.cases), 'public case')} ({plural(draws, 'draw')})"

@@ -1,0 +1,91 @@
+"""Rules about being worth it: the saving, the payback, whose figures these are, who has looked."""
+
+from kerneltrial.decide.amounts import number, usd
+from kerneltrial.decide.grounds import Grounds
+from kerneltrial.decide.payback import confirmed_speedups, payback
+from kerneltrial.decide.saving import saved_hours
+from kerneltrial.records.confirmation import Confirmed, NotTimed
+from kerneltrial.records.decision import Failed, Passed, Payback, PaybackNever, RuleName, RuleResult, Unknown
+from kerneltrial.records.prize import UnknownPrize
+from kerneltrial.records.receipt import Receipt
+
+_ON_GPU = "run the trial on a machine with the GPU that production uses"
+
+
+def positive_saving(grounds: Grounds) -> RuleResult:
+    """Calls times latency saved, over the whole workload, is above zero at the lower end of the interval."""
+    rule: RuleName = "positive_saving"
+    asked = "GPU hours saved over the whole workload, at the lower end of the interval"
+    example, outcome = grounds.terms.example, grounds.confirmation.outcome
+    if not isinstance(outcome, Confirmed):
+        timed = isinstance(outcome, NotTimed)
+        seen = "no latency on this device" if timed else "there is no winner"
+        settled = _ON_GPU if timed else "a candidate that is right on every public and every sealed case"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
+    saved = saved_hours(grounds.terms.now.workload.calls_per_month, confirmed_speedups(outcome))
+    seen = f"{number(saved.middle)} GPU hours a month ({number(saved.low)} to {number(saved.high)})"
+    if saved.low > 0:
+        return Passed(rule=rule, asked=asked, seen=seen, example=example)
+    if saved.high <= 0:
+        return Failed(rule=rule, asked=asked, seen=seen, example=example)
+    settled = "a new trial with more confirmation processes"
+    return Unknown(rule=rule, asked=asked, seen=seen, example=example, settled_by=settled)
+
+
+def payback_within_horizon(grounds: Grounds) -> RuleResult:
+    """The whole interval of the payback lies within the horizon; wholly beyond it, or never, is a failure."""
+    rule: RuleName = "payback_within_horizon"
+    horizon = grounds.terms.now.policy.horizon_months
+    asked = f"the pilot pays for itself within {number(horizon, 2)} months, at the worse end of the interval"
+    example = grounds.terms.example
+    paid = payback(grounds.spent.total_usd, grounds.confirmation, grounds.terms.now)
+    if isinstance(paid, PaybackNever):
+        return Failed(rule=rule, asked=asked, seen=f"never: {paid.why}", example=example)
+    if not isinstance(paid, Payback):
+        return Unknown(rule=rule, asked=asked, seen=paid.why, example=example, settled_by=paid.settled_by)
+    seen = (
+        f"{number(paid.months_middle)} months ({number(paid.months_low)} to {number(paid.months_high)}): "
+        f"{usd(paid.pilot_usd)} spent, {usd(paid.saved_usd_per_month.middle)} saved a month"
+    )
+    if paid.months_high <= horizon:
+        return Passed(rule=rule, asked=asked, seen=seen, example=example)
+    if paid.months_low > horizon:
+        return Failed(rule=rule, asked=asked, seen=seen, example=example)
+    settled = "a new trial with more confirmation processes"
+    return Unknown(rule=rule, asked=asked, seen=seen, example=example, settled_by=settled)
+
+
+def prize_worth_trying(grounds: Grounds) -> RuleResult:
+    """The most that any kernel could save pays back the people's cost within the horizon."""
+    rule: RuleName = "prize"
+    horizon = number(grounds.terms.now.policy.horizon_months, 2)
+    asked = f"the most that any kernel could save pays for the pilot's people within {horizon} months"
+    known, example = grounds.prize.prize, grounds.prize.example
+    if isinstance(known, UnknownPrize):
+        return Unknown(rule=rule, asked=asked, seen=known.why, example=False, settled_by=known.settled_by)
+    seen = f"at most {usd(known.saved_usd_per_month)} a month, and {usd(known.needed_usd_per_month)} a month is needed"
+    if known.can_pay_back:
+        return Passed(rule=rule, asked=asked, seen=seen, example=example)
+    return Failed(rule=rule, asked=asked, seen=seen, example=example)
+
+
+def own_terms(grounds: Grounds) -> RuleResult:
+    """Workload and prices are the user's own; example terms can never lead to GO."""
+    rule: RuleName = "own_terms"
+    asked = "the calls, hours and prices of your own team"
+    if not grounds.terms.example:
+        return Passed(rule=rule, asked=asked, seen="the config says that they are", example=False)
+    settled = "put your own figures under workload and prices in the config and set workload.example to false"
+    return Unknown(rule=rule, asked=asked, seen="example terms", example=True, settled_by=settled)
+
+
+def reviewer_receipt(grounds: Grounds) -> RuleResult:
+    """Someone outside the trial signed for the lock, or the policy does not ask for it."""
+    rule: RuleName = "reviewer_receipt"
+    asked = "a reviewer's signature under the lock, from before the first proposal"
+    if isinstance(grounds.receipt, Receipt):
+        return Passed(rule=rule, asked=asked, seen=f"signed by {grounds.receipt.reviewer}", example=False)
+    if not grounds.terms.now.policy.require_receipt:
+        return Passed(rule=rule, asked=asked, seen="none, and the policy does not ask for one", example=False)
+    settled = "hand the lock to a reviewer before the first proposal of a new trial"
+    return Unknown(rule=rule, asked=asked, seen="there is none", example=False, settled_by=settled)
