@@ -63,7 +63,8 @@ class Run(Record):
 class TimingRequest(Record):
     """Baseline A, the same again A', and one candidate B, interleaved in random order within rounds.
 
-    `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call.
+    `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call. `order` is
+    that of one round: `random`, or `abba` (A B B A' or B A A' B), in which a steady drift falls out.
     """
 
     baseline: Binary
@@ -73,11 +74,13 @@ class TimingRequest(Record):
     rounds: int
     clock: str
     seed: int
+    order: Literal["random", "abba"] = "random"
 
 
 class Samples(Record):
-    """Latencies in microseconds, one a round, by `a`, `a2` and `b`; each the span of one call of the plan.
+    """Latencies in microseconds, one a round, by `a`, `a2` and `b` (and `b2` where the order is `abba`).
 
+    Each is the span of one call of the plan.
     `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
     out for a hardware or thermal slowdown or a foreign process.
     """

@@ -1,0 +1,50 @@
+"""The card, open in this process: primary context, stream, sizes."""
+
+from typing import Any
+
+from kerneltrial.devices.cuda import probe
+from kerneltrial.devices.cuda.driver import CudaError, call, release
+from kerneltrial.devices.cuda.queue import Queue
+from kerneltrial.devices.cuda.state import Nvml
+from kerneltrial.devices.cuda.sweep import Sweep
+from kerneltrial.records.device import Device
+from kerneltrial.records.reason import Finding
+
+
+class Context:
+    """One card in one process. `spent` is the fault that ended it, or None: after a fault nothing works any more.
+
+    Raises
+    ------
+    DeviceProblem
+        No driver, no card, a card that code for `arch` does not run on, or one that cannot be opened.
+    """
+
+    def __init__(self, arch: str) -> None:
+        self.device: Device = probe.probe()
+        probe.require_arch(arch, self.device)
+        self.device = Device(kind="cuda", arch=arch, name=self.device.name, fingerprint=self.device.fingerprint)
+        self.spent: Finding | None = None
+        self._sweep: Sweep | None = None
+        try:
+            self._handle: Any = call("cuDeviceGet", 0)
+            call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", self._handle))
+            self.queue = Queue()
+        except CudaError as error:
+            raise error.problem() from error
+        self.nvml = Nvml(probe.bus_id(self._handle))
+
+    @property
+    def sweep(self) -> Sweep:
+        """Made on first use, since only timing needs it."""
+        if self._sweep is None:
+            fingerprint = self.device.fingerprint
+            self._sweep = Sweep(int(fingerprint["l2_bytes"]), int(fingerprint["multiprocessors"]), self.queue.stream)
+        return self._sweep
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._sweep is not None:
+            self._sweep.free()
+        self.queue.close()
+        release("cuDevicePrimaryCtxRelease", self._handle)

@@ -1,0 +1,134 @@
+"""A binary on the card: one call on fresh buffers, and everything that is looked at around it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown
+from kerneltrial.devices.cuda.memory import POISON_BYTE, Guarded, freed, given_bytes
+from kerneltrial.devices.device import Conditions, Refused, Run, Values
+from kerneltrial.inputs.calls import Call
+from kerneltrial.records.counts import Counts
+from kerneltrial.records.reason import Finding, Reason
+
+Given = dict[str, NDArray[np.uint8]]
+_BOUNDS_UNCHECKED = (
+    "reads outside a buffer that do not fault, and writes beyond the 4 KiB margins that do not fault: "
+    "this device runs at full speed without a memory checker"
+)
+_ALL_UNCHECKED = (
+    "races in shared and global memory, reads of uninitialised shared memory, diverged barriers: "
+    "this device runs without a sanitizer"
+)
+_AFTER_FAULT = "inputs, margins and self-restoring scratch could not be compared: the fault ended the context"
+
+
+class CudaLoaded:
+    """See `devices.device.Loaded`."""
+
+    def __init__(self, context: Context, module: Module) -> None:
+        self._context = context
+        self._module = module
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        """One call on fresh buffers.
+
+        Raises
+        ------
+        DeviceProblem
+            Out of memory, or the card is lost.
+        ValueError
+            A value is missing or has the wrong size: the caller's mistake.
+        """
+        if self._context.spent:
+            return _ended(self._context.spent, ())
+        given = {b.name: given_bytes(b, values) for b in call.buffers if b.initial == "given"}
+        poison = POISON_BYTE[conditions.poison]
+        unchecked = _unchecked(conditions)
+        try:
+            with freed([]) as buffers:
+                for buffer in call.buffers:
+                    buffers.append(Guarded(buffer, poison, conditions.offset_bytes))
+                    _initialise(buffers[-1], given, poison, self._context)
+                self._launch(call, buffers)
+                return _observed(buffers, given, unchecked)
+        except TurnedDown as error:
+            return _not_launched(error.finding, unchecked)
+        except CudaError as error:
+            if not error.is_fault:
+                raise error.problem() from error
+            entries = ", ".join(launch.entry for launch in call.launches)
+            self._context.spent = error.finding(entries)
+            return _ended(self._context.spent, unchecked)
+
+    def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
+        """A card does not count; raises `Refused`."""
+        detail = "counts of instructions come from the cpu device; a card is timed instead"
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail=detail))
+
+    def _launch(self, call: Call, buffers: Sequence[Guarded]) -> None:
+        queue = self._context.queue
+        addresses = {guarded.buffer.name: guarded.address for guarded in buffers}
+        bound = [BoundLaunch(self._module, launch, addresses, queue.stream) for launch in call.launches]
+        queue.wait()
+        try:
+            for launch in bound:
+                launch.enqueue()
+        finally:
+            queue.wait()
+
+
+def _initialise(guarded: Guarded, given: Given, poison: int, context: Context) -> None:
+    match guarded.buffer.initial:
+        case "given":
+            guarded.upload(given[guarded.buffer.name])
+        case "poisoned":
+            guarded.fill(poison, context.queue.stream)
+        case "zeroed" | "self_restoring":
+            guarded.fill(0, context.queue.stream)
+
+
+def _unchecked(conditions: Conditions) -> tuple[Finding, ...]:
+    details = [_BOUNDS_UNCHECKED] + ([_ALL_UNCHECKED] if conditions.checks == "all" else [])
+    return tuple(Finding(reason=Reason.CHECK_ABSENT, detail=detail) for detail in details)
+
+
+def _observed(buffers: Sequence[Guarded], given: Given, unchecked: tuple[Finding, ...]) -> Run:
+    outputs, inputs_intact, scratch_restored = {}, True, True
+    for guarded in buffers:
+        buffer = guarded.buffer
+        if buffer.role in ("output", "inout"):
+            outputs[buffer.name] = guarded.download().tobytes()
+        elif buffer.role == "input":
+            inputs_intact &= bool(np.array_equal(guarded.download(), given[buffer.name]))
+        elif buffer.initial == "self_restoring":
+            scratch_restored &= not guarded.download().any()
+    return Run(
+        completed=True,
+        outputs=outputs,
+        inputs_intact=inputs_intact,
+        guards_intact=all(guarded.margins_intact() for guarded in buffers),
+        scratch_restored=scratch_restored,
+        findings=(),
+        unchecked=unchecked,
+    )
+
+
+def _not_launched(finding: Finding, unchecked: tuple[Finding, ...]) -> Run:
+    return Run(
+        completed=False,
+        outputs={},
+        inputs_intact=True,
+        guards_intact=True,
+        scratch_restored=True,
+        findings=(finding,),
+        unchecked=unchecked,
+    )
+
+
+def _ended(finding: Finding, unchecked: tuple[Finding, ...]) -> Run:
+    absent = Finding(reason=Reason.CHECK_ABSENT, detail=_AFTER_FAULT)
+    return _not_launched(finding, (*unchecked, absent))

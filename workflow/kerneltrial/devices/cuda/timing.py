@@ -1,0 +1,201 @@
+"""Timing a candidate beside the baseline: rounds in random or ABBA order, warm and cold (DESIGN.md section 7)."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from kerneltrial.devices.cuda import state
+from kerneltrial.devices.cuda.clocks import ColdClock, EventClock, GraphClock, idle_pairs
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.launches import Module, TurnedDown
+from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedInputs, Subject
+from kerneltrial.devices.device import DeviceProblem, Refused, Samples, TimingRequest, Values
+from kerneltrial.records.reason import Finding, Reason
+
+Readings = dict[str, tuple[float, ...]]
+
+
+def time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
+    """See `devices.device.Opened.time`; `modules` are those of `a`, `a2` and `b`."""
+    clock = "graph" if request.clock == "auto" else request.clock
+    if clock == "cupti":
+        detail = "the cupti clock is not built yet: ask for clock=graph"
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail=detail))
+    if not values:
+        raise ValueError("timing needs at least one input set")
+    try:
+        return _time(context, modules, request, (clock, values))
+    except TurnedDown as error:
+        raise Refused(error.finding) from error
+    except CudaError as error:
+        if not error.is_fault:
+            raise error.problem() from error
+        context.spent = error.finding("baseline and candidate in turn, for timing,")
+        raise Refused(context.spent) from error
+
+
+def _time(
+    context: Context, modules: Mapping[str, Module], request: TimingRequest, how: tuple[str, Sequence[Values]]
+) -> Samples:
+    clock, values = how
+    calls = {"a": request.baseline_call, "a2": request.baseline_call, "b": request.candidate_call}
+    inputs = SharedInputs(tuple(calls.values()), values)
+    subjects: dict[str, PlanSubject] = {}
+    try:
+        for key, call in calls.items():
+            subjects[key] = PlanSubject(modules[key], call, inputs, context.queue)
+        _rehearse(context, subjects, inputs.count)
+        before = state.now(context.nvml)
+        samples = rounds(context, subjects, inputs.count, request, clock)
+        _require_honest(inputs, subjects)
+        shown = _prefixed("before", before) | _prefixed("after", state.now(context.nvml)) | samples.device_state
+        return Samples(
+            clock=clock,
+            resolution_us=samples.resolution_us,
+            calls_per_sample=samples.calls_per_sample,
+            warm_us=samples.warm_us,
+            cold_us=samples.cold_us,
+            outputs=subjects["b"].outputs(),
+            device_state=shown,
+            discarded=samples.discarded,
+        )
+    finally:
+        for subject in subjects.values():
+            subject.free()
+        inputs.free()
+
+
+def _rehearse(context: Context, subjects: Mapping[str, PlanSubject], sets: int) -> None:
+    """Run every subject once, so that a fault is charged to whoever caused it, and code is on the card."""
+    for key in ("a", "a2", "b"):
+        subjects[key].prepare(poison=True)
+        try:
+            for slot in range(sets):
+                subjects[key].enqueue(slot)
+            context.queue.wait()
+        except (CudaError, TurnedDown) as error:
+            if key == "b":
+                raise
+            raise DeviceProblem(f"cuda: the baseline does not run on this card: {error}") from error
+
+
+def _require_honest(inputs: SharedInputs, subjects: Mapping[str, PlanSubject]) -> None:
+    """The baseline is trusted: what is amiss after timing is the candidate's doing."""
+    name = inputs.changed()
+    if name:
+        detail = f"input {name}, or the margin beside it, changed while the candidate was timed"
+        raise Refused(Finding(reason=Reason.INPUT_CHANGED, detail=detail))
+    if not all(subject.margins_intact() for subject in subjects.values()):
+        detail = "a margin beside a buffer changed while the candidate was timed"
+        raise Refused(Finding(reason=Reason.GUARD_OVERWRITTEN, detail=detail))
+
+
+def _prefixed(prefix: str, readings: Mapping[str, str]) -> dict[str, str]:
+    return {f"{prefix}_{name}": value for name, value in readings.items()}
+
+
+def order_of(kind: str, random: Random) -> tuple[tuple[str, str], ...]:
+    """The order of one round, as (place in the samples, subject).
+
+    `random` is any order of A, A', B. `abba` is A B B A' or B A A' B, by a coin: a drift that is linear over the
+    round falls out of the mean of log ratios.
+    """
+    if kind == "abba":
+        if random.random() < 0.5:
+            return ("a", "a"), ("b", "b"), ("b2", "b"), ("a2", "a2")
+        return ("b", "b"), ("a", "a"), ("a2", "a2"), ("b2", "b")
+    places = [("a", "a"), ("a2", "a2"), ("b", "b")]
+    random.shuffle(places)
+    return tuple(places)
+
+
+def rounds(context: Context, subjects: Mapping[str, Subject], sets: int, request: TimingRequest, clock: str) -> Samples:
+    """Draw the samples of any subjects `a`, `a2` and `b` (others may be among them, read in random order only)."""
+    if clock == "events-10-100":
+        warm = {key: idle_pairs(context.queue, subject, sets) for key, subject in subjects.items()}
+        _, cold, told = _interleaved(context, subjects, sets, request, None)
+        told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
+        return _samples(clock, (EVENT_RESOLUTION_US, 1), (warm, cold), told)
+    kind = GraphClock if clock == "graph" else EventClock
+    meter = kind(context.queue, subjects, sets)
+    try:
+        warm, cold, told = _interleaved(context, subjects, sets, request, meter)
+    finally:
+        meter.free()
+    if isinstance(meter, EventClock):
+        told["warm_empty_pair_us"] = repr(meter.empty_us)
+    return _samples(clock, (meter.resolution_us, meter.calls), (warm, cold), told)
+
+
+def _samples(clock: str, unit: tuple[float, int], drawn: tuple[Readings, Readings], told: dict[str, str]) -> Samples:
+    return Samples(
+        clock=clock,
+        resolution_us=unit[0],
+        calls_per_sample=unit[1],
+        warm_us=drawn[0],
+        cold_us=drawn[1],
+        outputs=(),
+        device_state=told,
+        discarded=int(told["rounds_discarded"]),
+    )
+
+
+def _interleaved(
+    context: Context,
+    subjects: Mapping[str, Subject],
+    sets: int,
+    request: TimingRequest,
+    meter: GraphClock | EventClock | None,
+) -> tuple[Readings, Readings, dict[str, str]]:
+    random = Random(request.seed)
+    cold_clock = ColdClock(context, subjects, sets)
+    warm: list[dict[str, float]] = []
+    cold: list[dict[str, float]] = []
+    reasons, discarded = 0, 0
+    try:
+        while len(cold) < request.rounds:
+            places = _places(subjects, request.order, random)
+            hot = {place: meter.read(key) for place, key in places} if meter else {}
+            places = _places(subjects, request.order, random)
+            chilled = {place: cold_clock.read(key, len(cold)) for place, key in places}
+            seen = context.nvml.reasons()
+            reasons |= seen
+            if seen & state.SLOWDOWNS:
+                discarded += 1
+                _require_few(discarded, request.rounds, seen)
+                continue
+            warm.append(hot)
+            cold.append(chilled)
+    finally:
+        cold_clock.free()
+    told = {
+        "input_sets": str(sets),
+        "order": request.order,
+        "cold_empty_pair_us": repr(cold_clock.empty_us),
+        "cold_sweep_bytes": str(context.sweep.nbytes),
+        "clocks_event_reasons_seen": context.nvml.absent or state.reason_names(reasons),
+        "rounds_discarded": str(discarded),
+        "held_queue_gave_way": str(context.queue.gave_way),
+    }
+    return _columns(warm), _columns(cold), told
+
+
+def _places(subjects: Mapping[str, Subject], order: str, random: Random) -> list[tuple[str, str]]:
+    places = list(order_of(order, random))
+    others = [(key, key) for key in subjects if key not in ("a", "a2", "b")]
+    for place in others:
+        places.insert(random.randint(0, len(places)), place)
+    return places
+
+
+def _require_few(discarded: int, rounds: int, reasons: int) -> None:
+    if discarded > max(1, rounds // 10):
+        raise DeviceProblem(
+            f"cuda: the card slowed down ({state.reason_names(reasons & state.SLOWDOWNS)}) in more than a tenth of "
+            f"{rounds} rounds: let it cool, or see what else runs on it, then measure again"
+        )
+
+
+def _columns(rows: Sequence[Mapping[str, float]]) -> Readings:
+    return {key: tuple(row[key] for row in rows) for key in (rows[0] if rows else {})}
