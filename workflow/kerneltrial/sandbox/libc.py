@@ -1,0 +1,70 @@
+"""The few calls of the C library that Python does not offer, with errors as OSError."""
+
+import ctypes
+import functools
+import os
+import platform
+import signal
+
+PR_SET_PDEATHSIG = 1
+PR_GET_SECCOMP = 21
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+MACHINE = platform.machine()
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result: int, what: str) -> int:
+    """Return `result`, or raise the OSError of a call that gave -1."""
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
+
+
+def prctl(option: int, first: int = 0, second: int = 0) -> int:
+    """`prctl(2)`; unused arguments are zero, as newer options demand."""
+    arguments = [ctypes.c_ulong(value) for value in (first, second, 0, 0)]
+    return checked(_library().prctl(ctypes.c_int(option), *arguments), f"prctl({option})")
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """A raw system call."""
+    _library().syscall.restype = ctypes.c_long
+    return checked(int(_library().syscall(ctypes.c_long(number), *arguments)), f"syscall {number}")
+
+
+def unshare(flags: int) -> None:
+    """`unshare(2)`."""
+    checked(_library().unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that made it ends."""
+    prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+class _CapabilityHead(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, also those that a later program could win back."""
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:  # unknown to this kernel, or this process had none to drop
+            break
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    head = _CapabilityHead(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
+    nothing = (ctypes.c_uint32 * 6)()
+    checked(_library().capset(ctypes.byref(head), ctypes.byref(nothing)), "capset")
