@@ -1,0 +1,196 @@
+"""The contract's file, and the rules that its parts must keep among themselves."""
+
+import keyword
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from kerneltrial.inputs.documents import read_document, to_record
+from kerneltrial.inputs.dtypes import is_float, item_bytes
+from kerneltrial.inputs.expressions import RESERVED, evaluate, names
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.contract import Array, Contract, DimensionArgument, ScalarArgument, Tolerance
+from kerneltrial.records.plan import DType
+
+MAXIMUM_ARRAY_BYTES = 2**40  # no card holds more; keeps sizes honest before anything is allocated
+
+
+def read_contract(path: Path) -> Contract:
+    """Read and check a contract; raises `InputProblem` with file and field."""
+    contract = to_record(with_text_expressions(read_document(path)), Contract, str(path))
+    try:
+        check_contract(contract)
+    except InputProblem as fault:
+        raise InputProblem(f"{path}: {fault}") from None
+    return contract
+
+
+def array_shapes(contract: Contract, dimensions: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return each array's shape in elements.
+
+    Raises
+    ------
+    InputProblem
+        Where an axis is below 1 or an array larger than 2**40 bytes.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for array in contract.arrays:
+        shape = tuple(evaluate(axis, dimensions) for axis in array.shape)
+        if min(shape) < 1 or math.prod(shape) * item_bytes(array.dtype) > MAXIMUM_ARRAY_BYTES:
+            at = ", ".join(f"{name}={value}" for name, value in dimensions.items())
+            raise InputProblem(f"arguments.{array.name}: shape {list(shape)} at {at} is not usable")
+        found[array.name] = shape
+    return found
+
+
+def check_dimensions(contract: Contract, dimensions: Mapping[str, int]) -> None:
+    """Raise `InputProblem` unless `dimensions` are the contract's, each within its range."""
+    if set(dimensions) != set(contract.dimensions):
+        raise InputProblem(
+            f"dimensions are {_listed(dimensions)}; the contract {contract.name} has {_listed(contract.dimensions)}"
+        )
+    for name, value in dimensions.items():
+        span = contract.dimensions[name]
+        if not (span.minimum <= value <= span.maximum and value % span.multiple_of == 0):
+            step = f" in multiples of {span.multiple_of}" if span.multiple_of > 1 else ""
+            raise InputProblem(
+                f"dimensions.{name}: {value} contradicts the contract, "
+                f"which allows {span.minimum} to {span.maximum}{step}"
+            )
+
+
+def check_contract(contract: Contract) -> None:
+    """Raise `InputProblem` where parts of a contract contradict each other."""
+    _check_names(contract)
+    _check_ranges(contract)
+    for array in contract.arrays:
+        _check_array(array, contract)
+    for scalar in contract.arguments:
+        if isinstance(scalar, ScalarArgument):
+            _check_scalar(scalar)
+    outputs = {array.name for array in contract.outputs}
+    if not outputs:
+        raise InputProblem("arguments: no array has the role output or inout")
+    if set(contract.tolerances) != outputs:
+        raise InputProblem(f"tolerances: name {_listed(contract.tolerances)}; the outputs are {_listed(outputs)}")
+    for name, tolerance in contract.tolerances.items():
+        _check_tolerance(name, tolerance)
+    _check_ends(contract)
+
+
+def with_text_expressions(document: Any) -> Any:
+    """Return a document with integers as text where an expression is meant, so that `grid: [1, 1, 1]` works."""
+    fields = {"shape", "grid", "block", "cluster", "shared_bytes", "elements", "when", "operations", "bytes"}
+    if isinstance(document, list):
+        return [with_text_expressions(item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    return {key: _texts(value) if key in fields else with_text_expressions(value) for key, value in document.items()}
+
+
+def _texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_texts(item) for item in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words)) or "none"
+
+
+def _check_names(contract: Contract) -> None:
+    seen: set[str] = set()
+    for argument in contract.arguments:
+        if argument.name in seen:
+            raise InputProblem(f"arguments: the name {argument.name!r} stands twice")
+        seen.add(argument.name)
+        is_dimension = argument.name in contract.dimensions
+        if isinstance(argument, DimensionArgument) and not is_dimension:
+            raise InputProblem(
+                f"arguments.{argument.name}: is no dimension; dimensions are {_listed(contract.dimensions)}"
+            )
+        if is_dimension and not isinstance(argument, DimensionArgument):
+            raise InputProblem(f"arguments.{argument.name}: a dimension has the same name; rename one")
+    for name in (*contract.dimensions, *seen):
+        if name in RESERVED or keyword.iskeyword(name):
+            raise InputProblem(f"the name {name!r} is reserved; rename it")
+
+
+def _check_ranges(contract: Contract) -> None:
+    for name, span in contract.dimensions.items():
+        if span.maximum // span.multiple_of * span.multiple_of < span.minimum:
+            raise InputProblem(
+                f"dimensions.{name}: no multiple of {span.multiple_of} lies from {span.minimum} to {span.maximum}"
+            )
+
+
+def _check_array(array: Array, contract: Contract) -> None:
+    for axis in array.shape:
+        try:
+            strange = names(axis) - set(contract.dimensions)
+        except InputProblem as fault:
+            raise InputProblem(f"arguments.{array.name}.shape: {fault}") from None
+        if strange:
+            raise InputProblem(
+                f"arguments.{array.name}.shape: {axis!r} speaks of {_listed(strange)}; "
+                f"dimensions are {_listed(contract.dimensions)}"
+            )
+    for bound in (array.low, array.high):
+        if bound is not None and not bound.is_finite():
+            raise InputProblem(f"arguments.{array.name}: {bound} is no bound; give a finite number or leave it out")
+        if bound is not None and not is_float(array.dtype):
+            _check_integer(f"arguments.{array.name}", bound, array.dtype)
+    if array.low is not None and array.high is not None and array.low > array.high:
+        raise InputProblem(f"arguments.{array.name}: low {array.low} is above high {array.high}")
+
+
+def _check_scalar(scalar: ScalarArgument) -> None:
+    if not scalar.value.is_finite():
+        raise InputProblem(f"arguments.{scalar.name}: {scalar.value} is not finite")
+    if not is_float(scalar.dtype):
+        _check_integer(f"arguments.{scalar.name}", scalar.value, scalar.dtype)
+
+
+def _check_integer(where: str, value: Decimal, dtype: DType) -> None:
+    low, high = integer_range(dtype)
+    if value != value.to_integral_value() or not low <= value <= high:
+        raise InputProblem(f"{where}: {value} does not fit {dtype}; allowed are integers from {low} to {high}")
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    bits = 8 * item_bytes(dtype)
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _check_tolerance(name: str, tolerance: Tolerance) -> None:
+    parts = {"absolute": tolerance.absolute, "relative": tolerance.relative, "scaled": tolerance.scaled}
+    for field, value in parts.items():
+        if not (value.is_finite() and value >= 0):
+            raise InputProblem(f"tolerances.{name}.{field}: {value} is not allowed; allowed: a number of at least 0")
+    if not (tolerance.baseline_factor.is_finite() and tolerance.baseline_factor >= 1):
+        raise InputProblem(
+            f"tolerances.{name}.baseline_factor: {tolerance.baseline_factor} is not allowed; "
+            "allowed: a number of at least 1"
+        )
+
+
+def _check_ends(contract: Contract) -> None:
+    """Evaluate every expression at both ends of the dimensions' ranges."""
+    for dimensions in _ends(contract):
+        array_shapes(contract, dimensions)
+        for field, expression in (("operations", contract.operations), ("bytes", contract.bytes)):
+            try:
+                value = evaluate(expression, dimensions)
+            except InputProblem as fault:
+                raise InputProblem(f"{field}: {fault}") from None
+            if value < 0:
+                raise InputProblem(f"{field}: {expression!r} is {value}, below zero, at {dimensions}")
+
+
+def _ends(contract: Contract) -> Iterator[dict[str, int]]:
+    spans = contract.dimensions.items()
+    yield {name: -(-span.minimum // span.multiple_of) * span.multiple_of for name, span in spans}
+    yield {name: span.maximum // span.multiple_of * span.multiple_of for name, span in spans}

@@ -1,0 +1,113 @@
+"""How numbers are drawn: one function for floats, one for integers.
+
+The rule of `Distribution.INTEGERS` (defeats arithmetic in a narrower type): values are integers that the contract's
+type holds exactly and the next narrower types do not. One float input of the call, the *sharp* one, chosen by case and
+draw, holds odd integers of the full width of the table below at a quarter of its places, and -1, 0 or 1 elsewhere; all
+other float inputs hold -1, 0 or 1. So a sum over up to `length` products of one value of each input stays, in every
+order and in absolute value, below 2**significand: each partial sum is exact in the contract's type, and a rounded
+operand shows as a whole unit. For float32 the odd integers lie above 2**11 and below 2**12: half and TF32 (11 bits)
+cannot hold them, and sums stay below 2**24, for certain up to a length of 4096. Where sums are longer there are fewer
+odd integers, such that the expected sum of absolute values stays below half of the limit; for float32 and float64 a
+sum beyond the limit is then practically impossible, for narrower types (which are summed in float32) it may occur.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.records.case import Distribution
+from kerneltrial.records.plan import DType
+
+# Width in bits of the odd integers, and of the type's significand. float16: wider than bfloat16 holds; bfloat16: wider
+# than an 8-bit float holds; float64: wider than float32 holds.
+INTEGER_BITS: dict[str, tuple[int, int]] = {
+    "float64": (25, 53),
+    "float32": (12, 24),
+    "float16": (9, 11),
+    "bfloat16": (6, 8),
+}
+# Mean of OFFSET, and the range of exponents of WIDE: products of two and sums of many stay finite in the type.
+_OFFSET = {"float64": 1000.0, "float32": 1000.0, "float16": 8.0, "bfloat16": 100.0}
+_EXPONENTS = {"float64": (-60, 60), "float32": (-20, 20), "float16": (-8, 2), "bfloat16": (-20, 20)}
+_TIES = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+
+
+@dataclass(frozen=True)
+class Span:
+    """The array's shape, the longest sum that it takes part in, and whether it is the sharp input of INTEGERS."""
+
+    shape: tuple[int, ...]
+    length: int
+    sharp: bool
+
+
+def draw_floats(distribution: Distribution, dtype: DType, span: Span, rng: np.random.Generator) -> NDArray[Any]:
+    """Return float64 values of `span.shape`, not yet rounded to `dtype`."""
+    match distribution:
+        case Distribution.ZEROS:
+            return np.zeros(span.shape)
+        case Distribution.OFFSET:
+            return _OFFSET[dtype] + rng.standard_normal(span.shape)
+        case Distribution.WIDE:
+            low, high = _EXPONENTS[dtype]
+            sign = rng.choice(np.array([-1.0, 1.0]), span.shape)
+            return sign * np.exp2(rng.uniform(low, high, span.shape))
+        case Distribution.TIES:
+            return rng.choice(_TIES, span.shape)
+        case Distribution.INTEGERS:
+            return _exact(dtype, span, rng)
+        case Distribution.NORMAL:
+            return rng.standard_normal(span.shape)
+
+
+def draw_integers(
+    distribution: Distribution, bounds: tuple[int, int], span: Span, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Return integers of `span.shape` from `bounds`, both included; int64, or uint64 where they reach beyond it.
+
+    ZEROS takes what is nearest to zero, TIES five values, OFFSET the upper eighth; all others the whole interval.
+    """
+    low, high = bounds
+    kind = np.uint64 if high > np.iinfo(np.int64).max else np.int64
+    if distribution is Distribution.ZEROS:
+        return np.full(span.shape, min(max(0, low), high), dtype=kind)
+    if distribution is Distribution.TIES:
+        few = sorted({low + (high - low) * part // 4 for part in range(5)})
+        return rng.choice(np.array(few, dtype=kind), span.shape)
+    if distribution is Distribution.OFFSET:
+        low = high - (high - low) // 8
+    return rng.integers(low, high, span.shape, dtype=kind, endpoint=True)
+
+
+def integer_bounds(
+    distribution: Distribution, stated: tuple[int | None, int | None], limits: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the interval to draw integers from: the contract's bounds where it states them.
+
+    Else values lie within 100 of zero (or of the one bound that is stated), so that short sums do not overflow a
+    32-bit integer; WIDE takes 16 bits. `limits` are those of the type.
+    """
+    reach = 2**15 - 1 if distribution is Distribution.WIDE else 100
+    low, high = stated
+    if low is None:
+        low = max(limits[0], -reach if high is None else min(-reach, high - reach))
+    if high is None:
+        high = min(limits[1], max(reach, low + reach))
+    return low, high
+
+
+def _exact(dtype: DType, span: Span, rng: np.random.Generator) -> NDArray[Any]:
+    width, significand = INTEGER_BITS[dtype]
+    # A quarter of the budget of 2**significand goes to the small values, a quarter to the odd ones.
+    small = min(2 / 3, 2.0 ** (significand - 2) / span.length)
+    values = np.where(rng.random(span.shape) < small, rng.choice(np.array([-1.0, 1.0]), span.shape), 0.0)
+    if span.sharp:
+        odd = 2.0 ** (width - 1) + 1 + 2 * rng.integers(0, 2 ** (width - 2), span.shape)
+        share = min(0.25, 2.0 ** (significand - width - 2) / span.length)
+        if span.length * 2**width < 2**significand:
+            share = 0.25
+        sign = rng.choice(np.array([-1.0, 1.0]), span.shape)
+        values = np.where(rng.random(span.shape) < share, sign * odd, values)
+    return values

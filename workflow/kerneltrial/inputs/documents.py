@@ -1,0 +1,209 @@
+"""YAML files as JSON types, and JSON types as records, with errors that a person can act on.
+
+PyYAML follows YAML 1.1, where ``1e-5`` is a string, ``no`` a boolean and ``2026-12-01`` a date. Here a plain scalar is
+null, true, false, an integer, a decimal number (`Decimal`, so that ``0.1`` stays one tenth) or a string, as in JSON.
+"""
+
+import datetime
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from kerneltrial.inputs.allowed import allowed, unknown_key
+from kerneltrial.inputs.problem import InputProblem
+
+T = TypeVar("T")
+MAXIMUM_BYTES = 1_000_000
+_FLOAT = re.compile(r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
+
+
+def read_document(path: Path) -> Any:
+    """Return the content of a YAML file in JSON types; numbers with a point or an exponent are `Decimal`.
+
+    Raises
+    ------
+    InputProblem
+        Where the file is absent, unreadable, larger than 1 MB, no YAML, or has duplicate keys, anchors or tags.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as fault:
+        raise InputProblem(f"{path}: cannot be read ({fault.strerror}); create it or correct the path") from None
+    if len(content) > MAXIMUM_BYTES:
+        raise InputProblem(f"{path}: is larger than {MAXIMUM_BYTES} bytes")
+    try:
+        return parse(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InputProblem(f"{path}: is not UTF-8 text") from None
+    except InputProblem as fault:
+        raise InputProblem(f"{path}: {fault}") from None
+
+
+def parse(text: str) -> Any:
+    """Return YAML text in JSON types; raises `InputProblem` with line and column."""
+    loader = _JsonLoader(text)
+    try:
+        return loader.get_single_data()
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise InputProblem(f"{where}{fault.problem or fault.context}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as fault:
+        raise InputProblem(f"is no valid YAML ({type(fault).__name__})") from None
+    finally:
+        loader.dispose()
+
+
+def to_record(document: Any, type_: type[T], where: str) -> T:
+    """Convert JSON types to a record; a text that reads as a number is taken as one, as `--config` gives texts.
+
+    `where` is the file's name, the first word of every problem.
+    """
+    prepared = plain(document)
+    try:
+        return msgspec.convert(prepared, type_, strict=False)
+    except msgspec.ValidationError as fault:
+        raise InputProblem(f"{where}: {_explain(str(fault), prepared, type_)}") from None
+
+
+def plain(value: Any) -> Any:
+    """Return `value` with other parsers' floats and dates as the JSON types used here."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value
+
+
+class _JsonLoader(yaml.SafeLoader):
+    """YAML's syntax with JSON's types."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.constructor.ConstructorError(None, None, "aliases (*name) are not allowed; write it out", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a collection"
+                raise _at(key_node, f"the key {shown} must be text")
+            if key in found:
+                raise _at(key_node, f"the key {key!r} stands twice; keep one")
+            found[key] = self.construct_object(value_node, deep=True)
+        return found
+
+
+def _at(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Decimal:
+    return Decimal(loader.construct_scalar(node))
+
+
+def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node))
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, Any]:
+    found: dict[str, Any] = loader.construct_mapping(node)
+    return found
+
+
+def _refuse(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    raise _at(node, f"the tag {node.tag} is not allowed")
+
+
+_JsonLoader.yaml_implicit_resolvers = {}
+_JsonLoader.yaml_constructors = {
+    f"tag:yaml.org,2002:{kind}": yaml.SafeLoader.yaml_constructors[f"tag:yaml.org,2002:{kind}"]
+    for kind in ("null", "bool", "str", "seq")
+}
+_JsonLoader.add_constructor("tag:yaml.org,2002:int", _integer)
+_JsonLoader.add_constructor("tag:yaml.org,2002:float", _decimal)
+_JsonLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_JsonLoader.add_constructor(None, _refuse)
+_JsonLoader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(null|~|)$"), ["n", "~", ""])
+_JsonLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$"), ["t", "f"])
+_JsonLoader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?[0-9]{1,40}$"), list("-0123456789"))
+_JsonLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-0123456789"))
+
+
+def _explain(message: str, document: Any, type_: Any) -> str:
+    """Put msgspec's message into words: field, value, what is allowed."""
+    text, _, path = message.partition(" - at ")
+    tokens = _tokens(path, document, type_)
+    value = _follow(document, tokens)
+    field = ".".join(str(token) for token in tokens)
+    prefix = f"{field}: " if field else ""
+    key = re.match(r"Object contains unknown field `(.*)`$", text)
+    if key:
+        return prefix + unknown_key(key.group(1), type_, document, tokens)
+    missing = re.match(r"Object missing required field `(.*)`$", text)
+    if missing:
+        return f"{prefix}the key {missing.group(1)!r} is missing"
+    words = allowed(type_, document, tokens)
+    if "=" in text and "must be" in text:  # a record's own rule, already one clear sentence
+        return prefix + text
+    hint = _comma_hint(value)
+    shown = str(value) if isinstance(value, Decimal) else repr(value)
+    return f"{prefix}{shown[:80]} is not allowed; allowed: {words or text}{hint}"
+
+
+def _tokens(path: str, document: Any, type_: Any) -> tuple[str | int, ...]:
+    found: list[str | int] = []
+    in_key = path.startswith("`key`")
+    for name, index in re.findall(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]", path):
+        found.append(name or (int(index) if index != "..." else _culprit(document, type_, tuple(found))))
+    if in_key and isinstance(_follow(document, tuple(found)), dict):
+        found.append(_culprit(document, type_, tuple(found)))
+    return tuple(found)
+
+
+def _culprit(document: Any, type_: Any, tokens: tuple[str | int, ...]) -> str:
+    """Which key of a mapping does not convert? msgspec does not tell, so each is tried alone."""
+    mapping = _follow(document, tokens)
+    for key in mapping if isinstance(mapping, dict) else ():
+        try:
+            msgspec.convert(_replaced(document, tokens, {key: mapping[key]}), type_, strict=False)
+        except msgspec.ValidationError as fault:
+            if "[...]" in str(fault) or "`key`" in str(fault):
+                return str(key)
+    return "?"
+
+
+def _replaced(document: Any, tokens: tuple[str | int, ...], value: Any) -> Any:
+    if not tokens:
+        return value
+    head, rest = tokens[0], tokens[1:]
+    if isinstance(document, dict):
+        return {key: _replaced(item, rest, value) if key == head else item for key, item in document.items()}
+    return [_replaced(item, rest, value) if i == head else item for i, item in enumerate(document)]
+
+
+def _follow(document: Any, tokens: tuple[str | int, ...]) -> Any:
+    for token in tokens:
+        try:
+            document = document[token]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return document
+
+
+def _comma_hint(value: Any) -> str:
+    parts = value if isinstance(value, list) else []
+    cut = any(isinstance(part, str) and part.count("(") != part.count(")") for part in parts)
+    return ' (put quotes around an expression with a comma: "ceil_div(n, 32)")' if cut else ""

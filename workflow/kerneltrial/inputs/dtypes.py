@@ -1,0 +1,70 @@
+"""Element types of contracts: their NumPy form, size, precision; bfloat16 travels as its uint16 bit pattern."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.records.plan import DType
+
+_EXPONENTS = {"float16": -10, "bfloat16": -7, "float32": -23, "float64": -52}
+_LOWER: dict[str, DType] = {"float64": "float32", "float32": "float16", "float16": "bfloat16"}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return the NumPy type that holds `dtype`'s bytes, little-endian; uint16 for bfloat16, which NumPy lacks."""
+    return np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder("<")
+
+
+def item_bytes(dtype: DType) -> int:
+    """Return the size of one element in bytes."""
+    return int(numpy_dtype(dtype).itemsize)
+
+
+def is_float(dtype: DType) -> bool:
+    """Tell floats, bfloat16 included, from integers."""
+    return dtype in _EXPONENTS
+
+
+def epsilon(dtype: DType) -> float:
+    """Return the distance from 1 to the next float of this type; 0 for integers."""
+    return 2.0 ** _EXPONENTS[dtype] if dtype in _EXPONENTS else 0.0
+
+
+def next_lower(dtype: DType) -> DType | None:
+    """Return the float type that is less precise than `dtype`, or None where there is none."""
+    return _LOWER.get(dtype)
+
+
+def widen(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """Return an array's values: float64 for floats, int64 or uint64 for integers. Exact for every type."""
+    if dtype == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if is_float(dtype):
+        return array.astype(np.float64)
+    return array.astype(np.uint64 if dtype.startswith("u") else np.int64)
+
+
+def narrow(values: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """Round values to the nearest of `dtype` (ties to even) and return them in their NumPy form.
+
+    To bfloat16 it is rounded through float32, as hardware conversions from float32 do.
+    """
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if dtype != "bfloat16":
+            return values.astype(numpy_dtype(dtype))
+        bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        return np.where(np.isnan(values), np.uint64(0x7FC0), rounded).astype(np.uint16)
+
+
+def to_bytes(array: NDArray[Any], dtype: DType) -> bytes:
+    """Return row-major little-endian bytes of an array in its NumPy form; raises ValueError on another dtype."""
+    if array.dtype != numpy_dtype(dtype):
+        raise ValueError(f"array is {array.dtype}, {dtype} needs {numpy_dtype(dtype)}")
+    return np.ascontiguousarray(array, dtype=numpy_dtype(dtype)).tobytes()
+
+
+def from_bytes(content: bytes, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the array of `to_bytes`; raises ValueError where the size does not fit the shape."""
+    return np.frombuffer(content, dtype=numpy_dtype(dtype)).reshape(shape)
