@@ -1,0 +1,99 @@
+"""The right answers, worked out once for each case and draw, in the judge's own process.
+
+No child ever sees them. The baseline's own error against float64 is measured once for each draw, by running the
+baseline in its own runner.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kerneltrial.devices.device import Conditions, Refused, Run, Values
+from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.values import generate
+from kerneltrial.judge.compare import Compared, Expected, compare
+from kerneltrial.judge.precision import decode
+from kerneltrial.judge.setup import JudgeProblem, JudgeSetup
+from kerneltrial.records.case import Case
+
+_CACHE_BYTES: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Inputs of one draw, what each output should be, and how many bytes that takes."""
+
+    values: Values
+    expected: tuple[Expected, ...]
+    size_bytes: int
+
+
+class Answers:
+    """Inputs, answers and the baseline's errors by (case, draw). Cases are told apart by name."""
+
+    def __init__(self, setup: JudgeSetup) -> None:
+        self._setup = setup
+        self._drawn: dict[tuple[str, int], Drawn] = {}
+        self._held_bytes = 0
+        self._baseline: dict[tuple[str, int], dict[str, Compared]] = {}
+
+    def drawn(self, case: Case, draw: int) -> Drawn:
+        """Inputs and right outputs of a draw; raises `InputProblem` where the oracle fails."""
+        key = (case.name, draw)
+        if key in self._drawn:
+            return self._drawn[key]
+        drawn = self._draw(case, draw)
+        if self._held_bytes + drawn.size_bytes <= _CACHE_BYTES:
+            self._drawn[key] = drawn
+            self._held_bytes += drawn.size_bytes
+        return drawn
+
+    def baseline(self, case: Case, draw: int) -> dict[str, Compared]:
+        """The baseline's own error, by output; raises `JudgeProblem` where the baseline does not run through."""
+        key = (case.name, draw)
+        if key not in self._baseline:
+            self._baseline[key] = self._run_baseline(case, draw)
+        return self._baseline[key]
+
+    def _draw(self, case: Case, draw: int) -> Drawn:
+        contract = self._setup.contract
+        values = generate(contract, case, draw, self._setup.folder)
+        answer = self._setup.oracle.answer(contract, values, case.dimensions)
+        expected = tuple(
+            Expected(
+                name=output.name,
+                dtype=output.dtype,
+                want=answer.outputs[output.name],
+                terms=answer.terms.get(output.name),
+                tolerance=contract.tolerances[output.name],
+            )
+            for output in contract.outputs
+        )
+        size = sum(v.nbytes for v in values.values()) + sum(
+            e.want.nbytes + (0 if e.terms is None else e.terms.nbytes) for e in expected
+        )
+        return Drawn(values=values, expected=expected, size_bytes=size)
+
+    def _run_baseline(self, case: Case, draw: int) -> dict[str, Compared]:
+        setup = self._setup
+        conditions = Conditions(poison="nan", checks="bounds", budget_instructions=setup.protocol.budget_instructions)
+        drawn = self.drawn(case, draw)
+        try:
+            call = setup.baseline.call(setup.contract, case.dimensions)
+            run = setup.baseline.run(call, drawn.values, conditions)
+        except Refused as refused:
+            raise JudgeProblem(f"the baseline does not run in case {case.name}: {refused}") from refused
+        if run.findings or not run.completed:
+            found = "; ".join(f"{f.reason.value}: {f.detail}" for f in run.findings) or "the call did not end"
+            raise JudgeProblem(f"the baseline failed in case {case.name}, draw {draw}: {found}")
+        return {c.output: c for c in compare_all(run, call, drawn.expected, lambda _: None)}
+
+
+def compare_all(
+    run: Run, call: Call, expected: tuple[Expected, ...], baseline_measure: Callable[[str], float | None]
+) -> tuple[Compared, ...]:
+    """Compare every output of a run; `baseline_measure` gives the baseline's measure of an output by name."""
+    shapes = {buffer.name: buffer.shape for buffer in call.buffers}
+    return tuple(
+        compare(decode(run.outputs[e.name], e.dtype, shapes[e.name]), e, baseline_measure(e.name)) for e in expected
+    )

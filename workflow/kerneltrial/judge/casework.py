@@ -1,0 +1,187 @@
+"""One subject on one case: every draw, under two poisons at two addresses, in an order that makes history visible.
+
+Draws 0, 1, 2 … run once under the first conditions, then all again under the second. So between the two runs of a
+draw every other draw has run (A, B, A), on another fill of memory and at other addresses; their bytes must agree.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from kerneltrial.devices.device import Conditions, Refused, Run
+from kerneltrial.inputs.calls import Call
+from kerneltrial.judge.answers import Answers, Drawn, compare_all
+from kerneltrial.judge.compare import Compared
+from kerneltrial.judge.disagreement import differences, explain, poison_shows
+from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, Subject
+from kerneltrial.records.case import Case
+from kerneltrial.records.reason import Finding, Reason, ReasonClass
+from kerneltrial.records.validation import CaseVerdict, ErrorMeasure
+
+Level = Literal["all", "bounds"]
+LevelOf = Callable[[int, int], Level]  # (draw, pass) to how closely the device looks
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """`finding` is None where the case passed; its class tells a candidate's fault from what cannot be judged here.
+
+    `first` is the first run of draw 0, where there was one.
+    """
+
+    verdict: CaseVerdict
+    finding: Finding | None
+    unchecked: tuple[Finding, ...]
+    first: Run | None
+
+
+class CaseWork:
+    """Judges one subject on one case; made anew for each."""
+
+    def __init__(
+        self, setup: JudgeSetup, answers: Answers, subject: Subject, case: Case, *, against_baseline: bool = True
+    ) -> None:
+        self._setup = setup
+        self._answers = answers
+        self._subject = subject
+        self._case = case
+        self._against_baseline = against_baseline
+        self._errors: dict[str, ErrorMeasure] = {}
+        self._unchecked: dict[Finding, None] = {}  # in the order of finding, each once
+        self._draws_compared: set[int] = set()
+
+    def judge(self, call: Call, draws: int, level: LevelOf) -> CaseResult:
+        """Run and compare until the first fault; `DeviceProblem` passes through."""
+        first: dict[int, Run] = {}
+        try:
+            return self._result(self._all_runs(call, draws, level, first), first.get(0))
+        except Refused as refused:
+            return self._result(refused.finding, None)
+
+    def _all_runs(self, call: Call, draws: int, level: LevelOf, first: dict[int, Run]) -> Finding | None:
+        for draw, turn in self._schedule(draws):
+            conditions = self._conditions(turn, level(draw, turn))
+            drawn = self._answers.drawn(self._case, draw)
+            run = self._subject.run(call, drawn.values, conditions)
+            self._unchecked.update(dict.fromkeys(run.unchecked))
+            finding = fault_of(run)
+            if finding is None:
+                finding = self._look(call, drawn, draw, run, first.get(draw))
+            if finding is not None:
+                return finding
+            if turn == 0:
+                first[draw] = run
+        return None
+
+    def _schedule(self, draws: int) -> Iterator[tuple[int, int]]:
+        turns = max(2, self._setup.protocol.repeats)
+        return ((draw, turn) for turn in range(turns) for draw in range(draws))
+
+    def _conditions(self, turn: int, level: Level) -> Conditions:
+        """Odd turns have the other poison, and addresses that keep no more than the promised alignment."""
+        odd = turn % 2 == 1
+        return Conditions(
+            poison="huge" if odd else "nan",
+            offset_bytes=self._setup.contract.alignment_bytes * turn,
+            checks=level,
+            budget_instructions=self._setup.protocol.budget_instructions,
+        )
+
+    def _look(self, call: Call, drawn: Drawn, draw: int, run: Run, first: Run | None) -> Finding | None:
+        """What is wrong with this run's outputs, beside its twin under the other poison where there is one."""
+        if first is not None and self._setup.contract.deterministic:
+            if run.outputs == first.outputs:
+                return None
+            return explain(call, first, run, self._again(call, drawn))
+        compared = self._compare(call, drawn, draw, run)
+        wrong = next((c.finding for c in compared if c.finding is not None), None)
+        if wrong is None:
+            self._note(draw, compared)
+            return None
+        return self._why_wrong(call, drawn, run, wrong) if first is None else wrong
+
+    def _compare(self, call: Call, drawn: Drawn, draw: int, run: Run) -> tuple[Compared, ...]:
+        measures = self._baseline_measures(draw) if self._against_baseline else {}
+        return compare_all(run, call, drawn.expected, measures.get)
+
+    def _baseline_measures(self, draw: int) -> dict[str, float]:
+        return {name: c.measure for name, c in self._answers.baseline(self._case, draw).items()}
+
+    def _again(self, call: Call, drawn: Drawn) -> Callable[[], Run]:
+        """A run under the first conditions once more, for telling what a disagreement comes from."""
+        return lambda: self._subject.run(call, drawn.values, self._conditions(0, "bounds"))
+
+    def _why_wrong(self, call: Call, drawn: Drawn, run: Run, wrong: Finding) -> Finding:
+        """Wrong under the first poison: if another poison gives something else, then that is the reason."""
+        other = self._subject.run(call, drawn.values, self._conditions(1, "bounds"))
+        if fault_of(other) is not None or other.outputs == run.outputs:
+            return wrong
+        if self._setup.contract.deterministic:
+            return explain(call, run, other, self._again(call, drawn))
+        return poison_shows(call, run, other) or wrong
+
+    def _note(self, draw: int, compared: tuple[Compared, ...]) -> None:
+        self._draws_compared.add(draw)
+        baseline = self._answers.baseline(self._case, draw)
+        for c in compared:
+            share = baseline[c.output].bound_share
+            known = self._errors.get(c.output)
+            if known is None or c.bound_share > known.bound_share:
+                worst = (c.worst_error, c.worst_index, c.bound_share)
+            else:
+                worst = (known.worst_error, known.worst_index, known.bound_share)
+            self._errors[c.output] = ErrorMeasure(
+                output=c.output,
+                worst_error=worst[0],
+                worst_index=worst[1],
+                bound_share=worst[2],
+                baseline_share=share if known is None else max(share, known.baseline_share),
+            )
+
+    def _result(self, finding: Finding | None, first: Run | None) -> CaseResult:
+        verdict = CaseVerdict(
+            case=self._case.name,
+            dimensions=dict(self._case.dimensions),
+            draws=len(self._draws_compared),
+            valid=finding is None,
+            errors=tuple(self._errors.values()),
+            findings=() if finding is None else (finding,),
+        )
+        return CaseResult(
+            verdict=verdict,
+            finding=finding,
+            unchecked=tuple(self._unchecked),
+            first=first,
+        )
+
+
+def history_fault(setup: JudgeSetup, answers: Answers, subject: Subject, case: Case, first: Run) -> Finding | None:
+    """Draw 0 of `case` once more, after calls of other shapes: its bytes must be those of `first`."""
+    call = subject.call(setup.contract, case.dimensions)
+    conditions = Conditions(poison="nan", checks="bounds", budget_instructions=setup.protocol.budget_instructions)
+    run = subject.run(call, answers.drawn(case, 0).values, conditions)
+    finding = fault_of(run)
+    if finding is None and run.outputs != first.outputs:
+        detail = f"case {case.name}, draw 0: other results than before, after calls of other shapes: "
+        return Finding(reason=Reason.NOT_DETERMINISTIC, detail=detail + differences(call, first, run))
+    return finding
+
+
+def fault_of(run: Run) -> Finding | None:
+    """The first thing that a run shows beside its outputs; raises `JudgeProblem` where the device was lost."""
+    for finding in run.findings:
+        if finding.reason is Reason.DEVICE_LOST:
+            raise JudgeProblem(f"the device was lost: {finding.detail}; check it (kerneltrial doctor), then run again")
+    by_class = sorted(run.findings, key=lambda f: f.reason.reason_class is not ReasonClass.CANDIDATE)
+    if by_class:
+        return by_class[0]
+    if not run.completed:
+        raise JudgeProblem("a call did not end, and the device names no reason: this is a fault of the device's code")
+    if not run.inputs_intact:
+        return Finding(reason=Reason.INPUT_CHANGED, detail="an input's bytes were changed by the call")
+    if not run.guards_intact:
+        return Finding(reason=Reason.GUARD_OVERWRITTEN, detail="bytes in the margin around a buffer were overwritten")
+    if not run.scratch_restored:
+        detail = "scratch that the plan calls self_restoring is not zero after the call"
+        return Finding(reason=Reason.NOT_DETERMINISTIC, detail=detail)
+    return None

@@ -1,0 +1,194 @@
+"""Every element of an output against the oracle's float64 answer. Pure.
+
+The rules, in order:
+
+1. NaN and infinities stand exactly where the oracle, rounded to the output's dtype, has them (an answer beyond the
+   dtype's range is infinite in that dtype). Integers are equal.
+2. ``|got - want| <= absolute + relative * |want| + scaled * eps(dtype) * sum|terms|`` for every element.
+3. The worst *measure* of error is at most ``baseline_factor * max(baseline's worst measure, FLOOR_ULPS)``.
+
+An error's measure is ``|got - want| / (eps(dtype) * scale)``. The scale is the sum of absolute terms where the oracle
+gives it, else the larger of ``|want|`` and the output's root mean square: so cancellation, which makes any relative
+error large, does not decide. A sum in another order changes the measure by a small factor (its error grows as the square
+root of the number of terms at worst, Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2). TF32 or
+half arithmetic inside a float32 contract raises it by hundreds: such inputs lose 2^-12 of their value, 2,000 times
+half an ULP of float32. FLOOR_ULPS lets a candidate be a few ULPs off where the baseline happens to be exact.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.judge.patterns import Mask, describe, describe_values
+from kerneltrial.judge.precision import Floats, epsilon, is_float, rounded, ulps_apart
+from kerneltrial.records.contract import Tolerance
+from kerneltrial.records.plan import DType
+from kerneltrial.records.reason import Finding, Reason
+
+FLOOR_ULPS: Final = 2.0
+_LARGEST_SHARE: Final = 1e9  # what "any error at all, where none is allowed" is written as: records hold no infinity
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One output as it should be: float64 (or integers) of its shape, the scale of rounding, and the rule."""
+
+    name: str
+    dtype: DType
+    want: NDArray[Any]
+    terms: NDArray[np.float64] | None
+    tolerance: Tolerance
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What comparing one output gave.
+
+    `worst_error` is absolute, at `worst_index`; `bound_share` is the largest error over its bound; `measure` is the
+    worst error in ULPs of the scale (see above), 0 for integers. `finding` is None where the output passed.
+    """
+
+    output: str
+    worst_error: float
+    worst_index: tuple[int, ...]
+    bound_share: float
+    measure: float
+    finding: Finding | None
+
+
+def compare(got: NDArray[Any], expected: Expected, baseline_measure: float | None) -> Compared:
+    """Compare one output; `baseline_measure` is None where rule 3 does not apply (the baseline itself, a reference).
+
+    Raises ValueError where `got` has another shape than the oracle's answer: outputs are read by the contract's shape,
+    so that is a mistake of the caller.
+    """
+    if got.shape != expected.want.shape:
+        raise ValueError(f"output {expected.name}: shape {got.shape}, the oracle has {expected.want.shape}")
+    if not is_float(expected.dtype):
+        return _compare_integers(got, expected)
+    want = np.asarray(expected.want, np.float64)
+    held = rounded(want, expected.dtype)
+    values = np.asarray(got, np.float64)
+    finite = np.isfinite(held) & np.isfinite(values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where(finite, np.abs(values - want), 0.0)
+        bound = _bound(want, expected)
+        nonfinite_wrong = ~(finite | (values == held) | (np.isnan(values) & np.isnan(held)))
+        too_far = finite & (error > bound)
+        measure = _measure(error, finite, want, expected)
+    wrong = nonfinite_wrong | too_far
+    if wrong.any():
+        share = _share(error, bound)
+        worst = _worst_place(share, nonfinite_wrong)
+        reason = Reason.WRONG_NONFINITE if nonfinite_wrong.any() else Reason.WRONG_VALUES
+        detail = _wrong(values, want, wrong, worst, expected)
+        finding = Finding(reason=reason, detail=detail)
+        return _compared(expected, error, share, float(measure.max(initial=0.0)), worst, finding)
+    return _against_baseline(values, error, bound, measure, expected, baseline_measure)
+
+
+def _against_baseline(
+    values: Floats, error: Floats, bound: Floats, measure: Floats, expected: Expected, baseline_measure: float | None
+) -> Compared:
+    share = _share(error, bound)
+    worst_measure = float(measure.max(initial=0.0))
+    finding = None
+    worst = _worst_place(share, None)
+    if baseline_measure is not None:
+        allowed = float(expected.tolerance.baseline_factor) * max(baseline_measure, FLOOR_ULPS)
+        if worst_measure > allowed:
+            worst = _worst_place(measure, None)
+            far = measure > allowed
+            finding = Finding(
+                reason=Reason.PRECISION_LOSS,
+                detail=f"output {expected.name}: within tolerance, but the worst error is {worst_measure:.3g} ULPs "
+                f"of the scale where the baseline's is {baseline_measure:.3g} and {allowed:.3g} are allowed; "
+                f"{int(far.sum())} of {far.size} elements are beyond that ({describe(far)}); "
+                + _at(values, np.asarray(expected.want, np.float64), worst, expected.dtype),
+            )
+    return _compared(expected, error, share, worst_measure, worst, finding)
+
+
+def _compare_integers(got: NDArray[Any], expected: Expected) -> Compared:
+    want = expected.want
+    wrong = np.asarray(got != want, np.bool_)
+    with np.errstate(invalid="ignore"):
+        error = np.where(wrong, np.abs(got.astype(np.float64) - np.asarray(want, np.float64)), 0.0)
+    # Beyond 2^53 two different integers can be one float64: an inequality is at least 1 apart.
+    error = np.where(wrong, np.maximum(error, 1.0), 0.0)
+    share = np.where(wrong, _LARGEST_SHARE, 0.0)
+    worst = _worst_place(error, None)
+    finding = None
+    if wrong.any():
+        finding = Finding(reason=Reason.WRONG_VALUES, detail=_wrong(got, want, wrong, worst, expected))
+    return _compared(expected, error, share, 0.0, worst, finding)
+
+
+def _bound(want: Floats, expected: Expected) -> Floats:
+    tolerance = expected.tolerance
+    bound = float(tolerance.absolute) + float(tolerance.relative) * np.abs(want)
+    if expected.terms is not None:
+        bound = bound + float(tolerance.scaled) * epsilon(expected.dtype) * expected.terms
+    return np.asarray(bound, np.float64)
+
+
+def _measure(error: Floats, finite: Mask, want: Floats, expected: Expected) -> Floats:
+    if expected.terms is not None:
+        scale = np.maximum(expected.terms, np.abs(want))
+    else:
+        inside = want[finite]
+        spread = float(np.sqrt(np.mean(inside * inside))) if inside.size else 0.0
+        scale = np.maximum(np.abs(want), spread)
+    unit = epsilon(expected.dtype) * scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error > 0, error / unit, 0.0)
+    return np.asarray(np.where(finite, np.minimum(ratio, _LARGEST_SHARE), 0.0), np.float64)
+
+
+def _share(error: Floats, bound: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(error > 0, error / bound, 0.0)
+    return np.asarray(np.clip(np.nan_to_num(ratio, nan=0.0), 0.0, _LARGEST_SHARE), np.float64)
+
+
+def _worst_place(size: Floats, first: Mask | None) -> tuple[int, ...]:
+    """Row-major index of the first true element of `first`, else of the largest `size`."""
+    if size.size == 0:
+        return (0,) * size.ndim
+    flat = int(np.argmax(first)) if first is not None and first.any() else int(np.argmax(size))
+    return tuple(int(i) for i in np.unravel_index(flat, size.shape))
+
+
+def _compared(
+    expected: Expected, error: Floats, share: Floats, measure: float, worst: tuple[int, ...], finding: Finding | None
+) -> Compared:
+    return Compared(
+        output=expected.name,
+        worst_error=min(float(error[worst]), sys.float_info.max) if error.size else 0.0,
+        worst_index=worst,
+        bound_share=float(share.max(initial=0.0)),
+        measure=measure,
+        finding=finding,
+    )
+
+
+def _wrong(got: NDArray[Any], want: NDArray[Any], wrong: Mask, worst: tuple[int, ...], expected: Expected) -> str:
+    values = describe_values(got[wrong], np.zeros(0, np.bool_))
+    return (
+        f"output {expected.name}: {int(wrong.sum())} of {wrong.size} elements are wrong ({describe(wrong)}"
+        + (f"; {values}" if values else "")
+        + "); "
+        + _at(got, want, worst, expected.dtype)
+    )
+
+
+def _at(got: NDArray[Any], want: NDArray[Any], worst: tuple[int, ...], dtype: DType) -> str:
+    place = ", ".join(str(i) for i in worst)
+    if not is_float(dtype):
+        return f"worst at [{place}]: expected {want[worst]}, got {got[worst]}"
+    apart = ulps_apart(float(got[worst]), float(want[worst]), dtype)
+    distance = "" if apart is None else f", {apart} ULPs apart"
+    return f"worst at [{place}]: expected {float(want[worst])!r}, got {float(got[worst])!r}{distance}"

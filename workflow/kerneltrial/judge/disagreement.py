@@ -1,0 +1,69 @@
+"""Two runs of the same inputs disagree: on what do the results depend?"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.devices.device import Run
+from kerneltrial.inputs.calls import Buffer, Call
+from kerneltrial.judge.patterns import Mask, describe
+from kerneltrial.judge.precision import item_bytes
+from kerneltrial.records.reason import Finding, Reason
+
+
+def explain(call: Call, first: Run, second: Run, again: Callable[[], Run]) -> Finding:
+    """The reason why `first` (poison `nan`) and `second` (another poison, other addresses) disagree.
+
+    `again` repeats the first run under its own conditions: where even that differs, the same memory gave two
+    results. (The repeat comes after other calls, so a kernel that remembers them is told here too.)
+    """
+    untouched = poison_shows(call, first, second)
+    if untouched is not None:
+        return untouched
+    where = differences(call, first, second)
+    repeated = again()
+    if repeated.completed and repeated.outputs != first.outputs:
+        return Finding(
+            reason=Reason.NOT_DETERMINISTIC,
+            detail="the same inputs in the same memory gave two results (a race, or state kept from earlier calls): "
+            + differences(call, first, repeated),
+        )
+    return Finding(
+        reason=Reason.OUTPUT_NOT_WRITTEN,
+        detail=f"results depend on what lay in outputs or scratch before the call, or on addresses: {where}",
+    )
+
+
+def poison_shows(call: Call, first: Run, second: Run) -> Finding | None:
+    """Where `first` still holds the poison `nan` (all bits set) and `second` something else: not written."""
+    for buffer in _outputs(call):
+        a, b = _elements(first, buffer), _elements(second, buffer)
+        untouched = (a == 0xFF).all(axis=-1) & (a != b).any(axis=-1)
+        if untouched.any():
+            count = int(untouched.sum())
+            return Finding(
+                reason=Reason.OUTPUT_NOT_WRITTEN,
+                detail=f"output {buffer.name}: {count} of {untouched.size} elements were not written "
+                f"({describe(untouched)}): they hold what the memory held before",
+            )
+    return None
+
+
+def _outputs(call: Call) -> tuple[Buffer, ...]:
+    return tuple(b for b in call.buffers if b.role in ("output", "inout"))
+
+
+def _elements(run: Run, buffer: Buffer) -> NDArray[np.uint8]:
+    """Bytes of an output, one more axis than the buffer has: bytes of an element."""
+    return np.frombuffer(run.outputs[buffer.name], np.uint8).reshape((*buffer.shape, item_bytes(buffer.dtype)))
+
+
+def differences(call: Call, first: Run, second: Run) -> str:
+    """Words for where the outputs of two runs differ, byte for byte."""
+    words = []
+    for buffer in _outputs(call):
+        differ: Mask = (_elements(first, buffer) != _elements(second, buffer)).any(axis=-1)
+        if differ.any():
+            words.append(f"output {buffer.name}, {int(differ.sum())} of {differ.size} elements ({describe(differ)})")
+    return "; ".join(words)

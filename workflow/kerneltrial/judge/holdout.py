@@ -1,0 +1,54 @@
+"""The sealed holdout: cases drawn after the candidate is fixed; one verdict, and nothing else of them leaves here.
+
+What goes wrong on the way is told without what it went wrong on: shapes and values stay out of records, messages and
+exceptions (their chains too, since a traceback would print them).
+"""
+
+from typing import Literal
+
+from kerneltrial.devices.device import Binary, DeviceProblem
+from kerneltrial.inputs.holdout import draw_holdout
+from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Subject
+from kerneltrial.judge.validation import Judge, ValidationOutcome
+from kerneltrial.records.build import Built
+from kerneltrial.records.case import HoldoutDomain
+from kerneltrial.records.holdout import HoldoutVerdict
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.validation import Invalid, Validated
+
+
+def judge_holdout(
+    setup: JudgeSetup,
+    domain: HoldoutDomain,
+    salt: bytes,
+    candidate: tuple[Built, Binary, LaunchPlan],
+    runner: RunsCalls,
+) -> HoldoutVerdict:
+    """One verdict on cases that nobody saw; raises `JudgeProblem` where judging broke."""
+    built, binary, plan = candidate
+    problem: str
+    try:
+        outcome = _judged(setup, domain, salt, Subject(binary=binary, plan=plan, abi=built.abi, runner=runner), built)
+    except DeviceProblem as fault:
+        problem = f"the device failed ({type(fault).__name__})"
+    except Exception as fault:
+        problem = f"{type(fault).__name__} in a sealed case"
+    else:
+        return HoldoutVerdict(candidate=built.candidate, verdict=_verdict(outcome), cases=domain.count)
+    # Raised here, not in the handler: what was caught is no part of this exception's chain.
+    raise JudgeProblem(
+        f"the holdout of candidate {built.candidate[:12]} could not be judged: {problem}; its words are not shown, since they "
+        " could tell of sealed cases; run `kerneltrial doctor`, then the stage again"
+    )
+
+
+def _judged(setup: JudgeSetup, domain: HoldoutDomain, salt: bytes, subject: Subject, built: Built) -> ValidationOutcome:
+    cases = draw_holdout(domain, setup.contract, salt, built.candidate)
+    # A judge of its own: its answers are forgotten with it.
+    return Judge(setup).judge_subject(built.candidate, subject, cases)
+
+
+def _verdict(outcome: ValidationOutcome) -> Literal["held", "failed", "unchecked"]:
+    if isinstance(outcome, Validated):
+        return "held"
+    return "failed" if isinstance(outcome, Invalid) else "unchecked"

@@ -1,0 +1,151 @@
+"""A candidate's validation: every case, cheapest first, until the first fault (DESIGN.md section 6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerneltrial.devices.device import Binary, Run
+from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
+from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.resolve import PlanProblem
+from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.casework import CaseWork, history_fault
+from kerneltrial.judge.levels import Levels, Sized, choose, left_out
+from kerneltrial.judge.screen import screen
+from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
+from kerneltrial.records.build import Built
+from kerneltrial.records.case import Case
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.reason import Finding, ReasonClass
+from kerneltrial.records.record import Digest
+from kerneltrial.records.validation import CaseVerdict, Invalid, Unchecked, Validated
+
+ValidationOutcome = Validated | Invalid | Unchecked
+
+CHECKS = (
+    "oracle",  # every element against float64
+    "baseline_error",  # error relative to the baseline's own
+    "two_poisons",
+    "two_addresses",
+    "guards",
+    "inputs_intact",
+    "scratch_restored",
+    "history",  # A, B, A over draws, and over shapes
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Cases with their calls, cheapest first, and how closely each is looked at."""
+
+    cases: tuple[tuple[Case, Call], ...]
+    sized: tuple[Sized, ...]
+    levels: Levels
+
+
+class Judge:
+    """Judges candidates one after another; answers are kept between them."""
+
+    def __init__(self, setup: JudgeSetup) -> None:
+        self.setup = setup
+        self.answers = Answers(setup)
+        shapes = boundary_shapes(setup.contract, setup.cases, setup.protocol.boundary_shapes, setup.seed)
+        self.cases = (*setup.cases.cases, *boundary_cases(shapes, setup.seed))
+
+    def judge_candidate(self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls) -> ValidationOutcome:
+        """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
+        refused = screen(binary.ptx)
+        if refused is not None:
+            return _invalid(built.candidate, refused, (), ("screen",), ())
+        subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
+        return self.judge_subject(built.candidate, subject, self.cases)
+
+    def judge_subject(
+        self, identity: Digest, subject: Subject, cases: Sequence[Case], *, screened: bool = True
+    ) -> ValidationOutcome:
+        """The verdict on anything that runs (the baseline too) over `cases`, which have names of their own."""
+        prepared = self._prepare(subject, cases)
+        if isinstance(prepared, Finding):
+            return _ended(identity, prepared, (), self._checks(screened, None), ())
+        verdicts: list[CaseVerdict] = []
+        unchecked: dict[Finding, None] = {}
+        checks = self._checks(screened, prepared.levels)
+        ended, first = self._all_cases(subject, prepared, verdicts, unchecked)
+        if ended is None and first is not None:
+            ended = self._history(subject, prepared.cases[0][0], first)
+        if ended is not None:
+            return _ended(identity, ended, verdicts, checks, tuple(unchecked))
+        unchecked.update(dict.fromkeys(left_out(prepared.sized, prepared.levels)))
+        return Validated(candidate=identity, cases=tuple(verdicts), checks=checks, unchecked=tuple(unchecked))
+
+    def _all_cases(
+        self, subject: Subject, prepared: Prepared, verdicts: list[CaseVerdict], unchecked: dict[Finding, None]
+    ) -> tuple[Finding | None, Run | None]:
+        """Judge case by case into `verdicts`; returns what ended it, and the first run of the first case."""
+        first: Run | None = None
+        for case, call in prepared.cases:
+            work = CaseWork(self.setup, self.answers, subject, case)
+            result = work.judge(call, self.setup.protocol.draws_per_case, prepared.levels.of(case.name))
+            verdicts.append(result.verdict)
+            unchecked.update(dict.fromkeys(result.unchecked))
+            if result.finding is not None:
+                return result.finding, None
+            first = first or result.first
+        return None, first
+
+    def _history(self, subject: Subject, case: Case, first: Run) -> Finding | None:
+        if not self.setup.contract.deterministic:
+            return None
+        return history_fault(self.setup, self.answers, subject, case, first)
+
+    def _prepare(self, subject: Subject, cases: Sequence[Case]) -> Prepared | Finding:
+        """Resolve the plan for every case before anything runs: a shape without a launch needs no run to be told."""
+        contract = self.setup.contract
+        found: list[tuple[Sized, Case]] = []
+        for case in cases:
+            try:
+                call = subject.call(contract, case.dimensions)
+            except PlanProblem as problem:
+                return problem.finding
+            work = evaluate(contract.operations, case.dimensions)
+            found.append((Sized(case=case.name, operations=work, call=call), case))
+        found.sort(key=lambda pair: pair[0].operations)
+        sized = tuple(s for s, _ in found)
+        return Prepared(cases=tuple((c, s.call) for s, c in found), sized=sized, levels=choose(sized))
+
+    def _checks(self, screened: bool, levels: Levels | None) -> tuple[str, ...]:
+        first = ("screen",) if screened else ()
+        if levels is None:
+            return first
+        device = ("device:bounds", "device:all") if levels.every or levels.once else ("device:bounds",)
+        return (*first, *CHECKS, *device)
+
+
+def _ended(
+    identity: Digest,
+    finding: Finding,
+    verdicts: Sequence[CaseVerdict],
+    checks: tuple[str, ...],
+    unchecked: tuple[Finding, ...],
+) -> Invalid | Unchecked:
+    """Invalid where the finding is the candidate's, else unchecked: a fault of the ground never counts against it."""
+    if finding.reason.reason_class is ReasonClass.CANDIDATE:
+        return _invalid(identity, finding, verdicts, checks, unchecked)
+    return Unchecked(candidate=identity, reason=finding.reason, detail=finding.detail)
+
+
+def _invalid(
+    identity: Digest,
+    finding: Finding,
+    verdicts: Sequence[CaseVerdict],
+    checks: tuple[str, ...],
+    unchecked: tuple[Finding, ...],
+) -> Invalid:
+    return Invalid(
+        candidate=identity,
+        reason=finding.reason,
+        detail=finding.detail,
+        cases=tuple(verdicts),
+        checks=checks,
+        unchecked=unchecked,
+    )
