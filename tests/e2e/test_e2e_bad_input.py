@@ -1,0 +1,149 @@
+"""Bad input: one clear line, a non-zero exit, nothing written."""
+
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+def problem(done):
+    """The one line of ours in what Snakemake printed."""
+    assert done.returncode != 0
+    lines = [x for x in (done.stdout + done.stderr).splitlines() if "kerneltrial:" in x]
+    assert len(lines) == 1, done.stdout + done.stderr
+    return lines[0]
+
+
+def refuse(trial, *arguments):
+    done = trial.snakemake(*arguments)
+    line = problem(done)
+    assert "Traceback" not in done.stdout + done.stderr
+    left = [p for p in (trial.folder / "results").rglob("*.json")] if (trial.folder / "results").exists() else []
+    assert not left, f"left behind: {left}"
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["iterations=0"], ["iterations", "0"]),
+        (["iterations=-1"], ["iterations", "-1"]),
+        (["iterations=abc"], ["iterations", "abc"]),
+        (["iteration=7"], ["iteration", "iterations"]),
+        (["device=tpu"], ["device", "tpu", "cuda"]),
+        (["device=cuda"], ["cuda"]),
+    ],
+    ids=str,
+)
+def test_wrong_config_on_the_command_line(fresh, arguments, words):
+    if arguments == ["device=cuda"] and shutil.which("nvidia-smi"):
+        pytest.skip("this machine has a GPU")
+    done = fresh.snakemake("--config", *arguments)
+    line = problem(done)
+    assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unknown_key": 1}, ["unknown_key"]),
+        ({"baseline": "kernels/scale_add/absent.cu"}, ["baseline", "absent.cu"]),
+        ({"prices__gpu_hour_usd": "dear"}, ["gpu_hour_usd", "dear"]),
+        ({"policy__minimum_effect": "-1"}, ["minimum_effect", "-1"]),
+        ({"protocol__rounds": 0}, ["rounds"]),
+        ({"trial": "../escape"}, ["trial"]),
+    ],
+    ids=str,
+)
+def test_wrong_config_in_the_file(fresh, changes, words):
+    fresh.config(**changes)
+    line = refuse(fresh)
+    assert all(word in line for word in words), line
+
+
+CASES = "cases:\n  - {{name: one, kind: {kind}, dimensions: {{{dims}}}, seed: 1}}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("cases/scale_add/cases.yaml", CASES.format(kind="correctness", dims="n: 5"), ["performance"]),
+        ("cases/scale_add/cases.yaml", CASES.format(kind="performance", dims="n: 5, m: 3"), ["m", "cases.yaml"]),
+        ("cases/scale_add/cases.yaml", CASES.format(kind="performance", dims="n: 999999999"), ["999999999"]),
+        ("cases/scale_add/cases.yaml", "cases: [", ["cases.yaml"]),
+        ("kernels/scale_add/contract.yaml", "name: [", ["contract.yaml"]),
+        ("cases/scale_add/oracle.py", "def oracle(inputs, dims):\n    raise RuntimeError('boom')\n", ["oracle.py", "boom"]),
+        ("cases/scale_add/oracle.py", "import numpy as np\ndef oracle(i, d):\n    return {'out': np.zeros(3)}\n", ["oracle.py", "out"]),
+        ("cases/scale_add/oracle.py", "def answer(i, d):\n    return {}\n", ["oracle.py", "oracle"]),
+        ("cases/scale_add/oracle.py", "def oracle(i, d):\n    return {'out': i['x'].astype('float32')}\n", ["oracle.py", "float64"]),
+    ],
+)  # fmt: skip
+def test_wrong_contract_cases_and_oracle(fresh, file, text, words):
+    (fresh.folder / file).write_text(text)
+    done = fresh.snakemake()
+    line = problem(done)
+    assert all(word in line for word in words), line
+    assert not (fresh.results / "qualification.json").exists()
+
+
+@pytest.mark.parametrize("expression", ["9**9**9", "__import__('os').system('touch escaped')", "n.real", "(lambda: 1)()", "'a' * 9"])
+def test_a_hostile_plan_of_the_baseline_is_refused(fresh, expression):
+    plan = fresh.folder / "kernels/scale_add/baseline.plan.yaml"
+    plan.write_text(plan.read_text().replace("ceil_div(n, 256)", expression.replace('"', "'")))
+    line = problem(fresh.snakemake())
+    assert "baseline.plan.yaml" in line or "baseline" in line
+    assert not list(fresh.folder.rglob("escaped"))
+
+
+def test_a_hostile_plan_of_a_candidate_counts_against_it_alone(fresh):
+    plan = fresh.folder / "kernels/scale_add/candidates/c_wide.plan.yaml"
+    plan.write_text(plan.read_text().replace("'4'", "__import__('os').getpid()").replace('"4"', "__import__('os').getpid()"))
+    fresh.run()
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "kernels/scale_add/baseline.cu",
+        "kernels/scale_add/contract.yaml",
+        "cases/scale_add/cases.yaml",
+        "cases/scale_add/oracle.py",
+        "cases/scale_add/holdout.yaml",
+    ],
+)
+def test_an_edited_locked_file_stops_the_trial_and_names_the_way_out(trial, file):
+    before = trial.records()
+    path = trial.folder / file
+    path.write_text(path.read_text() + ("\n# edited\n" if path.suffix in (".py", ".yaml") else "\n// edited\n"))
+    line = problem(trial.snakemake())
+    assert file in line
+    assert "kerneltrial lock --new" in line
+    assert trial.records() == before
+    assert trial.kerneltrial("lock", "--new").returncode == 0
+    assert (trial.folder / "results/tiny.old1/lock.json").exists()
+    assert trial.run()["propose"] == 3
+
+
+def test_another_trial_in_the_same_folder_is_refused(trial):
+    trial.config(protocol__rounds=61)
+    assert "protocol" in problem(trial.snakemake())
+
+
+def test_a_full_disk_gives_one_line_and_no_half_record(finished, tmp_path):
+    trial = finished.copy(tmp_path / "full")
+    shutil.rmtree(trial.results)
+    script = (
+        "mkdir -p results && mount -t tmpfs -o size=96k tmpfs results && "
+        + " ".join(trial.command())
+        + "; code=$?; find results -name '*.tmp' | head -1; cat results/tiny/qualification.json 2>/dev/null; exit $code"
+    )
+    done = subprocess.run(
+        ["unshare", "-Urm", "bash", "-c", script], cwd=trial.folder, env=trial.environment, capture_output=True, text=True
+    )
+    if "mount:" in done.stderr or "unshare:" in done.stderr:
+        pytest.skip("this system lets no user mount a small file system")
+    assert done.returncode != 0
+    assert "the disk is full" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
