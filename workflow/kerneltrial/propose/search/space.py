@@ -5,22 +5,26 @@ A space is the team's own file, so what is wrong with it is an `InputProblem`. I
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
+from kerneltrial.inputs.contracts import with_text_expressions
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.expressions import evaluate, names
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.propose.search.columns import Columns, Integers, column
 from kerneltrial.records.candidate import Language, Pattern
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.record import Expression, Name, Record, Text
 
 MAXIMUM_CONFIGURATIONS = 20_000
+MAXIMUM_ROWS = 1_000_000  # on the way, before the last constraints
 MAXIMUM_SOURCE_BYTES = 1_000_000
 _BRACES = re.compile(r"\{([^{}]+)\}")
 
@@ -73,12 +77,16 @@ class SpaceFile(Record):
 
 @dataclass(frozen=True)
 class Space:
-    """A space in memory. `template` is the source without its macros; `configurations` in the order of the file."""
+    """A space in memory. `template` is the source without its macros; `configurations` in the order of the file.
+
+    `table` holds the same as columns, with those of the derived names.
+    """
 
     path: Path
     file: SpaceFile
     template: str
     configurations: tuple[dict[str, int], ...]
+    table: Columns
 
     def source(self, parameters: Parameters) -> bytes:
         """Return the source of one configuration, which stands alone: its macros, then the template."""
@@ -110,16 +118,22 @@ def read_space(path: Path) -> Space:
     InputProblem
         Where a file is absent or wrong, a name is unknown, a seed is no valid configuration, or nothing is valid.
     """
-    file = to_record(read_document(path), SpaceFile, str(path))
+    file = to_record(with_text_expressions(read_document(path)), SpaceFile, str(path))
     _check_names(path, file)
     template = _read_template(path.parent / file.source)
-    configurations = tuple(_enumerate(file))
+    table = _enumerate(path, file)
+    rows = zip(*(table[name].tolist() for name in file.parameters), strict=True)
+    configurations = tuple(dict(zip(file.parameters, row, strict=True)) for row in rows)
     if not configurations:
         raise InputProblem(f"{path}: no configuration meets the constraints; loosen one of them")
+    if len(configurations) > MAXIMUM_CONFIGURATIONS:
+        raise InputProblem(
+            f"{path}: {len(configurations)} configurations are valid, at most {MAXIMUM_CONFIGURATIONS} can be"
+        )
     for number, seed in enumerate(file.seeds, start=1):
         if seed.parameters not in configurations:
             raise InputProblem(f"{path}: seeds, number {number}: {seed.parameters} is no valid configuration")
-    return Space(path, file, template, configurations)
+    return Space(path, file, template, configurations, table)
 
 
 def _read_template(path: Path) -> str:
@@ -155,34 +169,28 @@ def _refuse_unknown(where: str, expression: str, known: set[str]) -> None:
         raise InputProblem(f"{where}: {unknown[0]!r} is no parameter; known are {', '.join(sorted(known))}")
 
 
-def _enumerate(file: SpaceFile) -> Iterator[dict[str, int]]:
-    """Yield valid configurations depth first; a constraint is looked at as soon as all of its names have values."""
-    order = list(file.parameters)
-    ready = _ready(file, order)
-    found = 0
-
-    def extend(chosen: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
-        if depth == len(order):
-            yield {name: chosen[name] for name in order}
-            return
-        for value in file.parameters[order[depth]]:
-            known = {**chosen, order[depth]: value}
-            for name in ready[depth][0]:
-                known[name] = evaluate(file.derived[name], known)
-            if all(evaluate(constraint, known) for constraint in ready[depth][1]):
-                yield from extend(known, depth + 1)
-
-    for configuration in extend({}, 0):
-        found += 1
-        if found > MAXIMUM_CONFIGURATIONS:
-            raise InputProblem(f"more than {MAXIMUM_CONFIGURATIONS} configurations are valid; add constraints")
-        yield configuration
+def _enumerate(path: Path, file: SpaceFile) -> Columns:
+    """Return the valid configurations, a column a parameter; a constraint is applied once its names have values."""
+    table: dict[str, Integers] = {}
+    for name, (derived, constraints) in zip(file.parameters, _ready(file), strict=True):
+        values = np.array(file.parameters[name], dtype=np.int64)
+        rows = len(next(iter(table.values()))) if table else 1
+        if rows * len(values) > MAXIMUM_ROWS:
+            raise InputProblem(f"{path}: more than {MAXIMUM_ROWS} configurations before {name}; add constraints")
+        table = {known: np.repeat(held, len(values)) for known, held in table.items()}
+        table[name] = np.tile(values, rows)
+        for which in derived:
+            table[which] = column(file.derived[which], table)
+        for constraint in constraints:
+            keep = column(constraint, table) != 0
+            table = {known: held[keep] for known, held in table.items()}
+    return table
 
 
-def _ready(file: SpaceFile, order: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Return, for each depth, the derived names and the constraints that can be evaluated from there on."""
-    depth_of = {name: depth for depth, name in enumerate(order)}
-    steps: list[tuple[list[str], list[str]]] = [([], []) for _ in order]
+def _ready(file: SpaceFile) -> list[tuple[list[str], list[str]]]:
+    """Return, for each parameter, the derived names and the constraints that can be evaluated once it has a value."""
+    depth_of = {name: depth for depth, name in enumerate(file.parameters)}
+    steps: list[tuple[list[str], list[str]]] = [([], []) for _ in file.parameters]
     for name, expression in file.derived.items():
         depth_of[name] = max((depth_of[used] for used in names(expression)), default=0)
         steps[depth_of[name]][0].append(name)

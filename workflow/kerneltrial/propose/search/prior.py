@@ -1,0 +1,125 @@
+"""The analytic prior: a first guess at how long a configuration takes, before anything was measured.
+
+It counts what bounds a kernel on one multiprocessor (instructions issued, bytes from the level-2 cache, round trips
+that nothing hides) and how often that repeats (waves of blocks, from occupancy). It ranks; its cycles are no
+prediction. The model in `model` corrects it from results.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.propose.search.columns import Columns, Integers, column
+from kerneltrial.propose.search.space import PriorTerms, SpaceFile
+from kerneltrial.records.device import Device
+from kerneltrial.records.plan import Variant
+
+Dimensions = Mapping[str, int]
+
+# Rounded figures of one Hopper multiprocessor (CUDA C++ Programming Guide, table of compute capability 9.0; cycles of
+# latency and bytes a cycle as microbenchmarks of the architecture give them). Other cards differ by factors that hardly
+# change an order.
+ISSUE_PER_CYCLE = 4
+CYCLES_PER_DEPENDENT_ISSUE = 2
+BYTES_PER_CYCLE = 48
+CYCLES_PER_STEP = 700
+LAUNCH_CYCLES = 2500
+RESERVED_SHARED_BYTES = 1024  # a block's share that the system keeps
+
+
+@dataclass(frozen=True)
+class Card:
+    """What limits how many blocks are resident on one multiprocessor."""
+
+    multiprocessors: int = 132
+    registers: int = 65_536
+    shared_bytes: int = 233_472
+    threads: int = 2_048
+    blocks: int = 32
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The prior of n configurations for one case: cycles and blocks of one call, each of shape (n,)."""
+
+    cycles: NDArray[np.float64]
+    blocks: Integers
+
+
+def card_of(device: Device) -> Card:
+    """Return the card's limits; where the device does not tell (`cpu`), those of a card with 132 multiprocessors."""
+    told = device.fingerprint.get("multiprocessors", "")
+    return Card(multiprocessors=int(told)) if told.isdigit() and int(told) > 0 else Card()
+
+
+def estimate(file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card) -> Estimate:
+    """Return cycles and blocks of one call of every configuration in `table` (parameters and derived names).
+
+    Raises
+    ------
+    InputProblem
+        Where the plan has no launch for this case, or an expression has no value.
+    """
+    rows = len(next(iter(table.values())))
+    known = {**table, **{name: np.full(rows, size, dtype=np.int64) for name, size in dimensions.items()}}
+    cycles, blocks = np.zeros(rows), np.zeros(rows, dtype=np.int64)
+    left = np.arange(rows)
+    for variant in file.plan.variants:
+        holds = column(_bare(variant.when), {name: held[left] for name, held in known.items()}) != 0
+        taken, left = left[holds], left[~holds]
+        if taken.size:
+            found = _estimate(file.prior, variant, {name: held[taken] for name, held in known.items()}, card)
+            cycles[taken], blocks[taken] = found.cycles, found.blocks
+    if left.size:
+        shape = ", ".join(f"{name}={size}" for name, size in dimensions.items())
+        raise InputProblem(f"the plan of the space has no launch for {shape}; add a variant, or correct a `when`")
+    return Estimate(cycles, blocks)
+
+
+def log_cycles(file: SpaceFile, table: Columns, cases: Sequence[Dimensions], card: Card) -> NDArray[np.float64]:
+    """Return the mean over cases of the natural logarithm of the estimated cycles, shape (n,)."""
+    logs = [np.log(estimate(file, table, case, card).cycles) for case in cases]
+    mean: NDArray[np.float64] = np.mean(logs, axis=0)
+    return mean
+
+
+def _estimate(terms: PriorTerms, variant: Variant, known: Columns, card: Card) -> Estimate:
+    blocks: Integers = np.zeros(1, dtype=np.int64)
+    cycles = np.full(1, float(LAUNCH_CYCLES))
+    instructions, traffic = column(terms.instructions, known), column(terms.traffic_bytes, known)
+    registers, shared = column(terms.registers, known), column(terms.shared_bytes, known)
+    for launch in variant.launches:
+        grid, threads = _product(launch.grid, known), _product(launch.block, known)
+        occupancy = _occupancy(card, threads, registers, shared)
+        on_busiest = -(-grid // card.multiprocessors)
+        resident = np.minimum(occupancy, on_busiest)
+        issue = instructions * threads / 32 * resident / ISSUE_PER_CYCLE
+        alone = instructions * CYCLES_PER_DEPENDENT_ISSUE
+        bound = np.maximum(np.maximum(issue, alone), traffic * resident / BYTES_PER_CYCLE)
+        waves = -(-on_busiest // occupancy)
+        cycles = cycles + waves * (column(terms.steps, known) * CYCLES_PER_STEP + bound)
+        blocks = blocks + grid
+    return Estimate(cycles + column(terms.tail_bytes, known) / BYTES_PER_CYCLE, blocks)
+
+
+def _occupancy(card: Card, threads: Integers, registers: Integers, shared_bytes: Integers) -> Integers:
+    """Return how many blocks fit a multiprocessor at once; at least one, since every configuration is ranked."""
+    rounded = -(-np.maximum(registers, 1) // 8) * 8
+    by_registers = card.registers // (rounded * np.maximum(threads, 1))
+    by_shared = card.shared_bytes // (shared_bytes + RESERVED_SHARED_BYTES)
+    by_threads = np.minimum(card.threads // np.maximum(threads, 1), card.blocks)
+    return np.maximum(1, np.minimum(np.minimum(by_registers, by_shared), by_threads))
+
+
+def _product(expressions: Sequence[str], known: Columns) -> Integers:
+    product: Integers = reduce(np.multiply, [np.maximum(0, column(_bare(e), known)) for e in expressions])
+    return product
+
+
+def _bare(expression: str) -> str:
+    """Return a template expression with {EXPR} as (EXPR): its value when parameters count as dimensions too."""
+    return expression.replace("{", "(").replace("}", ")")

@@ -1,0 +1,173 @@
+"""The proposer `search`: expert seeds, then the prior's order, then a model of the results so far.
+
+It keeps no state: the space, the seed and the history give the proposal. Of each batch the last one is chosen to be
+structurally different from what was tried, among those that the model holds to be good.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.propose.history import Failed, History, Measured, Tried
+from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.search.model import Floats, Points, fit, squared_distances
+from kerneltrial.propose.search.prior import Dimensions, card_of, log_cycles
+from kerneltrial.propose.search.reasoning import Reasoning
+from kerneltrial.propose.search.space import Space, read_space
+from kerneltrial.records.case import Cases
+from kerneltrial.records.device import Device
+from kerneltrial.records.proposal import Origin, Unusable
+from kerneltrial.records.reason import Reason
+
+OPTIMISM = 0.5  # standard deviations that count in favour of a configuration
+GOOD_SHARE = 0.1  # the structurally different one comes from this share of the best
+FAILURE_LOSS = 0.7  # log ratio below the worst measured: about half as fast
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows of the space whose value is known or believed: indices and y = log(ratio)."""
+
+    rows: tuple[int, ...]
+    results: tuple[float, ...]
+
+    def extended(self, row: int, result: float) -> "Known":
+        return Known((*self.rows, row), (*self.results, result))
+
+
+class Search:
+    """Proposes configurations of a space. `seed` breaks ties alone."""
+
+    name = "search"
+
+    def __init__(self, space: Space, cases: Sequence[Dimensions], device: Device, seed: int) -> None:
+        self.space = space
+        self.rows = {tuple(c.values()): row for row, c in enumerate(space.configurations)}
+        card = card_of(device)
+        self.reasoning = Reasoning(space, cases[0], card)
+        guess = -log_cycles(space.file, space.table, cases, card)
+        self.points = Points(_features(space), guess - guess.mean())
+        self.tie_break = np.random.Generator(np.random.PCG64(seed)).permutation(len(space.configurations))
+
+    def propose(self, history: History, count: int) -> list[Draft | Unusable]:
+        """Return up to `count` drafts, and SPACE_EXHAUSTED as the last where the space holds no more."""
+        tried = self._tried(history)
+        left = [row for row in range(len(self.space.configurations)) if row not in tried]
+        known = _known(tried)
+        chosen: list[int] = []
+        drafts: list[Draft | Unusable] = []
+        for slot in range(count):
+            if not left:
+                drafts.append(self._exhausted())
+                break
+            different = slot == count - 1 and count > 1
+            row, known = self._choose(left, known, [*tried, *chosen], different)
+            left.remove(row)
+            chosen.append(row)
+            drafts.append(self._draft(row, history, different))
+        return drafts
+
+    def _tried(self, history: History) -> dict[int, Tried]:
+        found: dict[int, Tried] = {}
+        for tried in history.tried:
+            row = self._row(tried.origin.parameters)
+            if row is not None:
+                found[row] = tried
+        return found
+
+    def _row(self, parameters: dict[str, int]) -> int | None:
+        names = list(self.space.file.parameters)
+        return self.rows.get(tuple(parameters[n] for n in names)) if set(parameters) == set(names) else None
+
+    def _choose(self, left: list[int], known: Known, taken: list[int], different: bool) -> tuple[int, Known]:
+        """Return the next row, and what is known when its result is believed to be what the model says."""
+        rows = np.array(left, dtype=np.intp)
+        there = self.points.at(rows)
+        mean, deviation = there.guess, np.zeros(len(left))
+        if known.rows:
+            seen = self.points.at(np.array(known.rows, dtype=np.intp))
+            mean, deviation = fit(seen, np.array(known.results)).predict(there)
+        seed = self._next_seed(left)
+        if seed is not None:
+            place = left.index(seed)
+        elif different and taken:
+            place = self._furthest(rows, mean, taken)
+        else:
+            place = self._first(rows, mean + OPTIMISM * deviation)
+        believed = known.extended(left[place], float(mean[place])) if known.rows else known
+        return left[place], believed
+
+    def _next_seed(self, left: list[int]) -> int | None:
+        seeds = (self._row(seed.parameters) for seed in self.space.file.seeds)
+        return next((row for row in seeds if row in left), None)
+
+    def _first(self, rows: NDArray[np.intp], value: Floats) -> int:
+        """Return the place of the highest value; differences below 1e-9 are ties, which the seed breaks."""
+        return int(np.lexsort((self.tie_break[rows], -np.round(value, 9)))[0])
+
+    def _furthest(self, rows: NDArray[np.intp], mean: Floats, taken: list[int]) -> int:
+        """Return the place, among those with a good mean, that is furthest from everything taken."""
+        good = mean >= np.quantile(mean, 1 - GOOD_SHARE)
+        features = self.points.features
+        nearest = squared_distances(features[rows], features[np.array(taken, dtype=np.intp)]).min(axis=1)
+        return self._first(rows, np.where(good, nearest, -1.0))
+
+    def _draft(self, row: int, history: History, different: bool) -> Draft:
+        parameters = self.space.configurations[row]
+        best = history.best
+        parent = best if best is not None and self._row(best.origin.parameters) is not None else None
+        hypothesis, pattern, from_parent = self.reasoning.explain(parameters, parent, different)
+        return Draft(
+            language=self.space.file.language,
+            source=self.space.source(parameters),
+            plan=self.space.plan(parameters),
+            origin=Origin(
+                hypothesis=hypothesis,
+                pattern=pattern,
+                parents=(parent.candidate,) if parent is not None and from_parent else (),
+                parameters=dict(parameters),
+            ),
+        )
+
+    def _exhausted(self) -> Unusable:
+        total = len(self.space.configurations)
+        detail = f"all {total} configurations of {self.space.path.name} were tried"
+        return Unusable(reason=Reason.SPACE_EXHAUSTED, detail=detail)
+
+
+def open_search(path: Path, cases: Cases, device: Device, seed: int) -> Search:
+    """Read the space at `path` (space.yaml) and make the proposer for the performance cases.
+
+    Raises
+    ------
+    InputProblem
+        Where the space is wrong, or there is no performance case to search for.
+    """
+    timed = [case.dimensions for case in cases.cases if case.kind == "performance"]
+    if not timed:
+        raise InputProblem("cases: no performance case; `search` needs one to rank by")
+    return Search(read_space(path), timed, device, seed)
+
+
+def _known(tried: dict[int, Tried]) -> Known:
+    """Return results as y = log(ratio). A failure counts as clearly worse than the worst that was measured."""
+    values = {row: math.log(t.fate.ratio) for row, t in tried.items() if isinstance(t.fate, Measured)}
+    failed = min([0.0, *values.values()]) - FAILURE_LOSS
+    values |= {row: failed for row, t in tried.items() if isinstance(t.fate, Failed)}
+    return Known(tuple(values), tuple(values.values()))
+
+
+def _features(space: Space) -> Floats:
+    """Return (n, d): each parameter's place on its scale, logarithmic where all its values are positive."""
+    columns = []
+    for name, values in space.file.parameters.items():
+        scale = math.log2 if min(values) > 0 else float
+        low, high = scale(min(values)), scale(max(values))
+        span = high - low or 1.0
+        columns.append([(scale(c[name]) - low) / span for c in space.configurations])
+    return np.array(columns, dtype=np.float64).T
