@@ -17,7 +17,7 @@ _PLAIN: dict[type[inspect.Type], str] = {
 
 def allowed(type_: Any, document: Any, tokens: Iterable[str | int]) -> str:
     """Return what may stand at the place `tokens` of a document that is to become a `type_`."""
-    return _words(_node(inspect.type_info(type_), document, tokens))
+    return _words(_node(inspect.type_info(type_), document, tokens, whole=True))
 
 
 def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]) -> str:
@@ -29,15 +29,18 @@ def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]
     return f"unknown key {key!r}{guess} allowed: {', '.join(fields)}"
 
 
-def _node(node: inspect.Type | None, document: Any, tokens: Iterable[str | int]) -> inspect.Type | None:
-    node = _chosen(node, document)
+def _node(
+    node: inspect.Type | None, document: Any, tokens: Iterable[str | int], whole: bool = False
+) -> inspect.Type | None:
+    """The type at a place; `whole` keeps what is said of it, such as its description."""
     for token in tokens:
+        node = _child(_chosen(node, document), token)
         try:
             document = document[token]
         except (KeyError, IndexError, TypeError):
             document = None
-        node = _chosen(_child(node, token), document)
-    return node
+    described = isinstance(node, inspect.Metadata) and whole
+    return node if described else _chosen(node, document)
 
 
 def _child(node: inspect.Type | None, token: str | int) -> inspect.Type | None:
@@ -66,6 +69,9 @@ def _chosen(node: inspect.Type | None, value: Any) -> inspect.Type | None:
 
 def _words(node: inspect.Type | None) -> str:
     while isinstance(node, inspect.Metadata):
+        told = (node.extra_json_schema or {}).get("description")
+        if told:
+            return str(told)
         node = node.type
     match node:
         case inspect.LiteralType(values=values):

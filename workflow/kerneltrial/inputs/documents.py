@@ -155,6 +155,8 @@ def _explain(message: str, document: Any, type_: Any) -> str:
     missing = re.match(r"Object missing required field `(.*)`$", text)
     if missing:
         return f"{prefix}the key {missing.group(1)!r} is missing"
+    if path.startswith("`key`") and tokens:
+        return f"{prefix}this key is not allowed; allowed: letters, digits and _, at most 64, a letter first"
     words = allowed(type_, document, tokens)
     if "=" in text and "must be" in text:  # a record's own rule, already one clear sentence
         return prefix + text

@@ -1,13 +1,17 @@
 """Launch plans that lie beside a source: `NAME.cu` or `NAME.py` has `NAME.plan.yaml`."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TypeVar
 
 from kerneltrial.inputs.contracts import with_text_expressions
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.records.plan import LaunchPlan
 
 
-def plan_path(source: Path) -> Path:
+P = TypeVar("P", bound=PurePath)
+
+
+def plan_path(source: P) -> P:
     """Return where the plan of a source lies.
 
     >>> plan_path(Path("kernels/baseline.cu")).as_posix()

@@ -1,0 +1,175 @@
+"""The trial's config: one file of keys, with overrides, as a checked record.
+
+`read` and `check` give one line for a wrong key, type or value, and for a file that is missing; `check` also looks into
+the files and compares them with each other. Paths are relative to the folder of the config file.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from kerneltrial.inputs.documents import parse, read_document, to_record
+from kerneltrial.inputs.plans import plan_path
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.inputs.sources import FILE_KEYS, sources
+from kerneltrial.records.candidate import Language
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.record import Name, Record
+from kerneltrial.records.terms import Policy, Prices, Workload
+from kerneltrial.store.canonical import builtins
+
+__all__ = ["Config", "check", "read", "sources"]
+
+_NESTED = ("protocol", "policy", "prices", "workload")
+
+
+class Config(Record):
+    """One trial. config.yaml at the root of the project explains every key."""
+
+    trial: Name
+    contract: str
+    baseline: str
+    cases: str
+    oracle: str
+    oracle_author: Annotated[str, Meta(min_length=1, max_length=200)]
+    holdout: str
+    prices: Prices
+    workload: Workload
+    iterations: Annotated[int, Meta(ge=1, le=1000)] = 7
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    arch: Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)$", description="auto, or such as sm_90a")] = "auto"
+    oracle_by_proposer: bool = False
+    reference: str = ""
+    proposer: Literal["search", "files"] = "search"
+    languages: Annotated[tuple[Language, ...], Meta(min_length=1, max_length=2)] = ("cuda_cpp",)
+    space: str = ""
+    candidates: str = ""
+    candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)] = 4
+    seed: Annotated[int, Meta(ge=0, lt=2**53)] = 0
+    sandbox: Literal["required", "plain"] = "required"
+    protocol: Protocol = Protocol()
+    policy: Policy = Policy()
+
+    def slice(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the values of dotted keys (`policy.horizon_months`, or all of `policy`) in JSON types.
+
+        Decimals are texts in one normal form, so that `0.020` and `0.02` are the same.
+
+        Raises
+        ------
+        KeyError
+            Where a key is none of the config's: a fault of the caller.
+        """
+        return {key: self._value(key) for key in keys}
+
+    def _value(self, key: str) -> Any:
+        value: Any = builtins(self)
+        for part in key.split("."):
+            if not isinstance(value, dict) or part not in value:
+                raise KeyError(f"{key!r} is no config key")
+            value = value[part]
+        return value
+
+
+def read(path: Path, overrides: Mapping[str, Any], folder: Path | None = None) -> Config:
+    """Read a config file, put `overrides` over it (keys may be dotted), and check types, values and that files exist.
+
+    Paths are relative to `folder`, by default the file's own. Raises `InputProblem`.
+    """
+    document = read_document(path)
+    if not isinstance(document, dict):
+        raise InputProblem(f"{path}: must hold keys, such as trial: NAME")
+    config = _converted(_overridden(document, overrides), path.name)
+    _check_paths(config, path.parent if folder is None else folder)
+    return config
+
+
+def check(mapping: Mapping[str, Any], folder: Path) -> Config:
+    """Check a config that another reader (Snakemake) read, and the files that it names, before any job runs.
+
+    Raises
+    ------
+    InputProblem
+        One line: a wrong key, type or value; a missing file; contract, cases, plans, holdout or workload that
+        contradict each other. The oracle is not run.
+    """
+    from kerneltrial.inputs.trial import check_workload, read_trial  # numpy comes with it
+
+    config = _converted(_overridden({}, mapping), "config")
+    _check_paths(config, folder)
+    inputs = read_trial(sources(config, folder), folder)
+    check_workload(config.workload, inputs.cases)
+    return config
+
+
+def _converted(document: dict[str, Any], where: str) -> Config:
+    config = to_record(document, Config, where)
+    if len(set(config.languages)) != len(config.languages):
+        raise InputProblem(f"{where}: languages: {list(config.languages)} names one twice")
+    needed = "space" if config.proposer == "search" else "candidates"
+    if not getattr(config, needed):
+        raise InputProblem(f"{where}: the key {needed!r} is missing, and proposer {config.proposer} needs it")
+    return config
+
+
+def _overridden(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge overrides key by key; a text for a mapping (`--config` makes one of it) is read as YAML."""
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in document.items()}
+    for key, value in overrides.items():
+        head, _, rest = str(key).partition(".")
+        if rest:
+            inner = merged.setdefault(head, {})
+            merged[head] = _overridden(inner if isinstance(inner, Mapping) else {}, {rest: value})
+        elif head in _NESTED and isinstance(value, str | Mapping):
+            given = _mapping(head, value)
+            inner = merged.get(head)
+            merged[head] = {**(inner if isinstance(inner, Mapping) else {}), **given}
+        elif head == "languages" and isinstance(value, str):
+            merged[head] = [part.strip() for part in value.strip("[]").split(",")]
+        else:
+            merged[head] = value
+    return merged
+
+
+def _mapping(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    try:
+        found = parse(value)
+    except InputProblem:
+        found = None
+    if not isinstance(found, dict):
+        raise InputProblem(f"config: {key}: {value!r} is not allowed; allowed: a mapping, such as '{{KEY: VALUE}}'")
+    return found
+
+
+def _check_paths(config: Config, folder: Path) -> None:
+    for key in FILE_KEYS:
+        path = str(getattr(config, key))
+        unused = (key == "space" and config.proposer != "search") or (
+            key == "candidates" and config.proposer != "files"
+        )
+        if unused or (key == "reference" and not path):
+            continue
+        _check_path(key, path, folder)
+    for key in ("baseline", "reference"):
+        path = str(getattr(config, key))
+        if not path:
+            continue
+        if not path.endswith(".cu"):
+            raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a CUDA C++ source that ends in .cu")
+        plan = plan_path(PurePosixPath(path)).as_posix()
+        if not (folder / plan).is_file():
+            raise InputProblem(f"config: {key}: {plan} is missing; it says how {path} is launched")
+
+
+def _check_path(key: str, path: str, folder: Path) -> None:
+    if not path or PurePosixPath(path).is_absolute() or "\\" in path:
+        raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a path relative to the config file")
+    found = folder / path
+    wanted = found.is_dir() if key == "candidates" else found.is_file()
+    if not wanted:
+        kind = "folder" if key == "candidates" else "file"
+        raise InputProblem(f"config: {key}: there is no {kind} {path}; create it or correct the key")

@@ -1,0 +1,54 @@
+"""The lock, assembled from values: what is tried, how it is judged and on what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.inputs.trial import TrialInputs
+from kerneltrial.records.device import Device
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.store.canonical import convert, digest
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the trial's files and tools are: digests by path, versions by distribution, and the salt's commitment."""
+
+    files: Mapping[str, str]
+    toolchain: Mapping[str, str]
+    holdout_commitment: str
+
+
+def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, identity: Identity) -> Lock:
+    """Return the lock. `asked` holds the locked config keys in JSON types, `device` is what `auto` became."""
+    return Lock(
+        trial=asked["trial"],
+        asked=dict(asked),
+        contract=inputs.contract,
+        cases=inputs.cases,
+        protocol=convert(Protocol, asked["protocol"]),
+        device=device,
+        files=dict(sorted(identity.files.items())),
+        oracle_author=asked["oracle_author"],
+        proposer=asked["proposer"],
+        languages=tuple(asked["languages"]),
+        candidates_per_iteration=asked["candidates_per_iteration"],
+        seed=asked["seed"],
+        toolchain=dict(sorted(identity.toolchain.items())),
+        holdout_commitment=identity.holdout_commitment,
+        holdout_count=inputs.holdout.count,
+    )
+
+
+def file_digests(files: Mapping[str, tuple[str, ...]], folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of `sources`, by its path relative to `folder`; raises `InputProblem`."""
+    found: dict[str, str] = {}
+    for path in sorted({path for group in files.values() for path in group}):
+        try:
+            found[path] = digest((folder / path).read_bytes())
+        except OSError as fault:
+            raise InputProblem(f"{path}: cannot be read ({fault.strerror})") from None
+    return found

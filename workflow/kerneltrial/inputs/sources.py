@@ -1,0 +1,102 @@
+"""Which files a trial is made of, by group, so that staleness and lock look at the same ones."""
+
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from kerneltrial.inputs.documents import read_document
+from kerneltrial.inputs.plans import plan_path
+from kerneltrial.inputs.problem import InputProblem
+
+FILE_KEYS = ("contract", "baseline", "cases", "oracle", "reference", "holdout", "space", "candidates")
+
+
+class NamesFiles(Protocol):
+    """The part of a config that this module needs."""
+
+    @property
+    def proposer(self) -> str: ...
+
+
+def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, ...]]:
+    """Return the files of each group, relative to `folder` (where the config lies); the group's own file is first.
+
+    contract
+        the contract, and all files of its include folders
+    baseline, reference
+        source and launch plan
+    cases
+        the cases, and the `.npy` files that they name
+    space
+        the search space and the source that it names; empty unless the proposer is `search`
+    candidates
+        all files of the folder; empty unless the proposer is `files`
+
+    Raises
+    ------
+    InputProblem
+        Where a file that names others cannot be read.
+    """
+    named = {key: str(getattr(config, key)) for key in FILE_KEYS}
+    return {
+        "contract": (named["contract"], *_included(named["contract"], folder)),
+        "baseline": _with_plan(named["baseline"]),
+        "cases": (named["cases"], *_stored(named["cases"], folder)),
+        "oracle": (named["oracle"],),
+        "reference": _with_plan(named["reference"]) if named["reference"] else (),
+        "holdout": (named["holdout"],),
+        "space": _space(named["space"], folder) if config.proposer == "search" else (),
+        "candidates": _files(named["candidates"], folder) if config.proposer == "files" else (),
+    }
+
+
+def _with_plan(source: str) -> tuple[str, ...]:
+    return (source, plan_path(PurePosixPath(source)).as_posix())
+
+
+def _beside(path: str, other: str) -> str:
+    """The path of a file that `path` names relative to itself."""
+    return (PurePosixPath(path).parent / other).as_posix()
+
+
+def _files(folder_name: str, folder: Path) -> tuple[str, ...]:
+    whole = folder / folder_name
+    found = (path for path in whole.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return tuple(sorted((PurePosixPath(folder_name) / path.relative_to(whole).as_posix()).as_posix() for path in found))
+
+
+def _included(contract: str, folder: Path) -> tuple[str, ...]:
+    document = read_document(folder / contract)
+    folders = document.get("include_folders", []) if isinstance(document, dict) else []
+    if not isinstance(folders, list):
+        return ()  # the contract's own reader says what is wrong
+    found: list[str] = []
+    for name in folders:
+        place = _beside(contract, str(name))
+        if not (folder / place).is_dir():
+            raise InputProblem(f"{contract}: include_folders: there is no folder {place}")
+        found += _files(place, folder)
+    return tuple(found)
+
+
+def _stored(cases: str, folder: Path) -> tuple[str, ...]:
+    """Files that cases name, without a look at anything else in them: the cases' own reader checks the rest."""
+    found: list[str] = []
+    document = read_document(folder / cases)
+    listed = document.get("cases") if isinstance(document, dict) else None
+    for case in listed if isinstance(listed, list) else ():
+        inputs = case.get("inputs") if isinstance(case, dict) else None
+        for source in inputs.values() if isinstance(inputs, dict) else ():
+            if isinstance(source, dict) and isinstance(source.get("path"), str):
+                found.append(_beside(cases, source["path"]))
+    return tuple(dict.fromkeys(found))
+
+
+def _space(space: str, folder: Path) -> tuple[str, ...]:
+    document = read_document(folder / space)
+    named = document.get("source") if isinstance(document, dict) else None
+    if not isinstance(named, str):
+        raise InputProblem(f"{space}: the key 'source' is missing; it names the .cu file of the space")
+    source = _beside(space, named)
+    if not (folder / source).is_file():
+        raise InputProblem(f"{space}: source: there is no file {source}")
+    return (space, source)
