@@ -15,7 +15,7 @@ _ON_GPU = "run the trial on a machine with the GPU that production uses"
 def positive_saving(grounds: Grounds) -> RuleResult:
     """Calls times latency saved, over the whole workload, is above zero at the lower end of the interval."""
     rule: RuleName = "positive_saving"
-    asked = "GPU hours saved over the whole workload, at the lower end of the interval"
+    asked = "more than 0 GPU hours a month saved over the whole workload, at the lower end of the interval"
     example, outcome = grounds.terms.example, grounds.confirmation.outcome
     if not isinstance(outcome, Confirmed):
         timed = isinstance(outcome, NotTimed)
@@ -37,7 +37,7 @@ def payback_within_horizon(grounds: Grounds) -> RuleResult:
     rule: RuleName = "payback_within_horizon"
     horizon = grounds.terms.now.policy.horizon_months
     asked = f"the pilot pays for itself within {number(horizon, 2)} months, at the worse end of the interval"
-    example = grounds.terms.example
+    example = grounds.terms.example and isinstance(grounds.confirmation.outcome, Confirmed)
     paid = payback(grounds.spent.total_usd, grounds.confirmation, grounds.terms.now)
     if isinstance(paid, PaybackNever):
         return Failed(rule=rule, asked=asked, seen=f"never: {paid.why}", example=example)

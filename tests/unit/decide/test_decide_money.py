@@ -1,0 +1,213 @@
+"""Money: decimals all the way, and figures that agree with a closed form."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kerneltrial.decide.cost import model_usd, spent
+from kerneltrial.decide.payback import payback
+from kerneltrial.decide.prize import prize
+from kerneltrial.decide.saving import gpu_hours, saved_hours
+from kerneltrial.records.confirmation import Confirmation, Confirmed, NoWinner
+from kerneltrial.records.cost import KnownPayback, NoPayback
+from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown
+from kerneltrial.records.prize import KnownPrize, UnknownPrize
+from kerneltrial.records.proposal import ModelUsage
+from kerneltrial.records.qualification import BaselineLatency
+from kerneltrial.records.terms import ModelPrices, NoModelPrices
+from trial_pieces import CPU, H200, SQUARE, WIDE, agreed, interval, qualification, usage
+from trial_stories import STORIES, confirmed
+
+
+def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation:
+    cases = (confirmed(SQUARE, square, half), confirmed(WIDE, wide, half))
+    mean = interval((square * wide) ** 0.5, half)
+    return Confirmation(outcome=Confirmed(winner="a" * 64, cases=cases, geometric_mean=mean, valid=True, findings=()))
+
+
+def prized(baseline_us: float, calls: int, gpu_hour_usd: str = "3.60") -> KnownPrize:
+    qualified = msgspec.structs.replace(qualification(H200), performance=BaselineLatency(cases={SQUARE: baseline_us}))
+    now = agreed(False, calls={SQUARE: calls}, gpu_hour_usd=gpu_hour_usd)
+    known = prize(qualified, now.policy, now.prices, now.workload).prize
+    assert isinstance(known, KnownPrize)
+    return known
+
+
+def test_prize_is_the_whole_baseline_time_at_the_price() -> None:
+    # 10 us x 3.6e9 calls = 36,000 s = 10 h; at 3.60 USD that is 36 USD a month
+    known = prized(10.0, 3_600_000_000)
+    assert known.gpu_hours_per_month == Decimal(10)
+    assert known.saved_usd_per_month == Decimal(36)
+    assert known.people_usd == Decimal("332.5")  # 3.5 h at 95
+    assert "0 us" in known.floor
+
+
+@pytest.mark.parametrize(("calls", "can"), [(2_770_833_333, False), (2_770_833_334, True)])
+def test_prize_pays_back_from_exactly_the_horizon_on(calls: int, can: bool) -> None:
+    # 332.50 USD within 12 months needs 27.7083 USD a month: 2,770,833,333.3 calls of 10 us at 3.60 USD
+    assert prized(10.0, calls).can_pay_back is can
+
+
+def test_nothing_to_save_cannot_pay_back_even_free_people() -> None:
+    assert prized(10.0, 0).can_pay_back is False
+
+
+def test_prize_is_unknown_on_a_device_without_a_clock() -> None:
+    now = agreed(True)
+    result = prize(qualification(CPU), now.policy, now.prices, now.workload)
+    assert isinstance(result.prize, UnknownPrize)
+    assert "GPU" in result.prize.settled_by
+    assert result.example
+
+
+def test_a_case_that_the_trial_does_not_have_is_named() -> None:
+    with pytest.raises(ValueError, match="calls_per_month names cube"):
+        gpu_hours({"cube": 5}, {SQUARE: 1.0})
+
+
+def test_saving_against_a_closed_form() -> None:
+    # 20 us at 2x saves 10 us a call
+    saving = saved_hours({SQUARE: 3_600_000_000}, [(SQUARE, 20.0, interval(2.0, 0.4))])
+    assert saving.middle == 10
+    assert saving.low == Decimal(20) * (1 - 1 / Decimal("1.6"))
+    assert float(saving.high) == pytest.approx(20 * (1 - 1 / 2.4), rel=1e-12)
+
+
+def test_payback_against_a_closed_form_to_the_cent() -> None:
+    now = agreed(False, calls={SQUARE: 3_600_000_000}, gpu_hour_usd="10")
+    shown = payback(Decimal(1200), confirmation(1.5, 1.5), now)
+    assert isinstance(shown, Payback)
+    # 18.432 us x (1 - 1/1.5) x 3.6e9 / 3.6e9 = 6.144 h -> 61.44 USD a month
+    assert shown.saved_usd_per_month.middle == Decimal("61.44")
+    assert shown.months_middle == Decimal("19.53125")
+    assert shown.months_low < shown.months_middle < shown.months_high
+    # 1200 USD in 12 months: 100 USD a month = 100 / 61.44 of these calls
+    assert shown.break_even_calls_per_month == 5_859_375_000
+
+
+def test_a_saving_interval_that_includes_zero_shows_no_payback() -> None:
+    shown = payback(Decimal(1200), confirmation(1.005, 1.005), agreed(False))
+    assert isinstance(shown, PaybackUnknown)
+    assert "includes zero" in shown.why
+
+
+@pytest.mark.parametrize(
+    ("speedup", "terms", "why"),
+    [
+        (0.8, {}, "as long as before"),
+        (1.5, {"calls": {}}, "no calls"),
+        (1.5, {"gpu_hour_usd": "0"}, "costs nothing"),
+    ],
+)
+def test_no_saving_at_all_never_pays_back(speedup: float, terms: dict[str, object], why: str) -> None:
+    shown = payback(Decimal(1200), confirmation(speedup, speedup), agreed(False, **terms))
+    assert isinstance(shown, PaybackNever)
+    assert why in shown.why
+
+
+def test_no_winner_has_no_payback() -> None:
+    shown = payback(Decimal(5), Confirmation(outcome=NoWinner(why="none")), agreed(False))
+    assert isinstance(shown, PaybackUnknown)
+    assert shown.pilot_usd == 5
+
+
+MODEL = ModelPrices(
+    input_usd=Decimal("1.25"),
+    cached_input_usd=Decimal("0.125"),
+    output_usd=Decimal(10),
+    source="list",
+    date="2026-11-01",
+)
+
+
+def tokens(fresh: int, cached: int, output: int) -> ModelUsage:
+    return ModelUsage(
+        requests=(),
+        replies=(),
+        input_tokens=fresh + cached,
+        cached_tokens=cached,
+        output_tokens=output,
+        reasoning_tokens=0,
+    )
+
+
+def test_model_charge_prices_cached_tokens_apart() -> None:
+    assert model_usd(tokens(1_000_000, 2_000_000, 100_000), MODEL) == Decimal("2.5")
+
+
+def test_tokens_without_a_price_stop_the_sum() -> None:
+    with pytest.raises(ValueError, match=r"prices\.model has no price"):
+        model_usd(tokens(1, 0, 0), NoModelPrices())
+
+
+def test_spent_sums_usage_entries() -> None:
+    now = agreed(False, gpu_hour_usd="3.60", model=MODEL)
+    total = spent(
+        [tokens(1_000_000, 0, 0), tokens(0, 0, 1000)],
+        [usage("1000.5", "3"), usage("799.5", "4.5")],
+        now.prices,
+        now.workload,
+    )
+    assert (total.device_s, total.cpu_s) == (Decimal(1800), Decimal("7.5"))
+    assert total.device_usd == Decimal("1.8")
+    assert total.model_usd == Decimal("1.26")
+    assert total.total_usd == Decimal("335.56")
+    assert total.input_tokens == 1_000_000
+
+
+def test_costs_grow_and_carry_a_provisional_payback() -> None:
+    trial = STORIES["go"]()
+    totals = [cost.spent.total_usd for cost in trial.costs]
+    assert totals == sorted(totals)
+    assert trial.decision.spent.total_usd > totals[-1]  # the confirmation is paid for, too
+    paybacks = [cost.payback for cost in trial.costs]
+    assert all(isinstance(known, KnownPayback) for known in paybacks)
+    assert paybacks[0].payback_months > paybacks[1].payback_months > paybacks[2].payback_months
+
+
+def test_counts_have_no_provisional_payback() -> None:
+    costs = STORIES["cpu"]().costs
+    assert all(isinstance(cost.payback, NoPayback) and "counts are not time" in cost.payback.why for cost in costs)
+    assert all(cost.example for cost in costs)
+
+
+MONEY = ("_usd", "_usd_per_month", "_s", "months_low", "months_middle", "months_high", "hours_per_month")
+
+
+def no_float_money(value: object, path: str = "") -> None:
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            no_float_money(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, tuple):
+        for item in value:
+            no_float_money(item, path)
+    elif path.rpartition(".")[2].endswith(MONEY) or ".saved_usd_per_month." in path or ".gpu_hours_per_month." in path:
+        assert isinstance(value, Decimal), path
+
+
+@given(
+    st.floats(0.5, 3.0),
+    st.floats(0.5, 3.0),
+    st.integers(0, 10**13),
+    st.decimals("0.01", "1000", places=2),
+    st.decimals("0", "100000", places=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_money_never_floats(square: float, wide: float, calls: int, price: Decimal, pilot: Decimal) -> None:
+    now = agreed(False, calls={SQUARE: calls, WIDE: calls // 3}, gpu_hour_usd=str(price))
+    shown = payback(pilot, confirmation(square, wide), now)
+    no_float_money(shown)
+    no_float_money(prize(qualification(H200), now.policy, now.prices, now.workload))
+    if isinstance(shown, Payback):
+        saved = shown.saved_usd_per_month
+        assert 0 <= saved.low <= saved.middle <= saved.high
+        assert shown.months_low <= shown.months_middle <= shown.months_high
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_no_record_of_a_whole_trial_has_float_money(name: str) -> None:
+    trial = STORIES[name]()
+    for record in (trial.prize, trial.decision, *trial.costs):
+        no_float_money(record)

@@ -1,0 +1,417 @@
+"""The decision: every rule at its edges, and no way to GO past a rule that did not pass."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kerneltrial.decide.decision import decide
+from kerneltrial.decide.grounds import Grounds
+from kerneltrial.decide.winner import Judged, choose_winner
+from kerneltrial.records.confirmation import Confirmation, EndToEnd, NoEndToEnd, NotTimed, NoWinner, VendorSpeed
+from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleResult, Unknown, Winner, verdict
+from kerneltrial.records.holdout import Holdout, HoldoutVerdict
+from kerneltrial.records.qualification import SecondOpinion
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.receipt import NoReceipt, Receipt
+from kerneltrial.records.terms import Terms
+from kerneltrial.store.canonical import canonical, decode
+from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, terms
+from trial_stories import STORIES, Trial, confirmed, go_shaped
+
+GO = go_shaped()
+RECEIPT = Receipt(reviewer="R. Reviewer", lock=fake("lock"))
+
+
+def grounds(trial: Trial = GO, **changes: Any) -> Grounds:
+    whole = Grounds(
+        lock=trial.lock,
+        terms=trial.terms,
+        qualification=trial.qualification,
+        prize=trial.prize,
+        iterations=trial.iterations,
+        confirmation=trial.confirmation,
+        spent=trial.decision.spent,
+        receipt=RECEIPT,
+    )
+    return replace(whole, **changes)
+
+
+def rule(decision: Decision, name: str) -> RuleResult:
+    return next(result for result in decision.rules if result.rule == name)
+
+
+def results(decision: Decision) -> dict[str, str]:
+    return {result.rule: type(result).__name__ for result in decision.rules}
+
+
+def confirmation(**changes: Any) -> Confirmation:
+    """The GO trial's confirmation with another outcome inside."""
+    outcome = msgspec.structs.replace(GO.confirmation.outcome, **changes)
+    return msgspec.structs.replace(GO.confirmation, outcome=outcome)
+
+
+def policy(**changes: Any) -> Terms:
+    now = GO.terms.now
+    return terms(msgspec.structs.replace(now, policy=msgspec.structs.replace(now.policy, **changes)))
+
+
+def test_everything_there_is_go() -> None:
+    decision = decide(grounds())
+    assert decision.outcome == "GO"
+    assert set(results(decision).values()) == {"Passed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "outcome"),
+    [
+        ("reviewer_receipt", {"receipt": NoReceipt()}, "INCONCLUSIVE"),
+        ("own_terms", {"terms": terms(agreed(True, model=GO.terms.now.prices.model))}, "INCONCLUSIVE"),
+        (
+            "end_to_end_evidence",
+            {"confirmation": msgspec.structs.replace(GO.confirmation, end_to_end=NoEndToEnd())},
+            "INCONCLUSIVE",
+        ),
+        (
+            "end_to_end_evidence",
+            {
+                "confirmation": msgspec.structs.replace(
+                    GO.confirmation, end_to_end=EndToEnd(saved_ms=interval(0.1, 0.2), processes=5)
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+        (
+            "end_to_end_evidence",
+            {
+                "confirmation": msgspec.structs.replace(
+                    GO.confirmation, end_to_end=EndToEnd(saved_ms=interval(-0.3, 0.2), processes=5)
+                )
+            },
+            "NO-GO",
+        ),
+        ("vendor_not_faster", {"confirmation": msgspec.structs.replace(GO.confirmation, vendors=())}, "INCONCLUSIVE"),
+        (
+            "vendor_not_faster",
+            {
+                "confirmation": msgspec.structs.replace(
+                    GO.confirmation, vendors=(VendorSpeed(name="cublas", speedup=interval(0.9, 0.01)),)
+                )
+            },
+            "NO-GO",
+        ),
+        (
+            "vendor_not_faster",
+            {
+                "confirmation": msgspec.structs.replace(
+                    GO.confirmation, vendors=(VendorSpeed(name="cublas", speedup=interval(1.0, 0.01)),)
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+        ("confirmed_speedup", {"confirmation": confirmation(geometric_mean=interval(1.02, 0.01))}, "INCONCLUSIVE"),
+        ("confirmed_speedup", {"confirmation": confirmation(geometric_mean=interval(1.0, 0.01))}, "NO-GO"),
+        (
+            "no_case_worse",
+            {"confirmation": confirmation(cases=(confirmed(SQUARE, 2.0), confirmed(WIDE, 0.9)))},
+            "NO-GO",
+        ),
+        (
+            "no_case_worse",
+            {"confirmation": confirmation(cases=(confirmed(SQUARE, 2.0), confirmed(WIDE, 0.99)))},
+            "INCONCLUSIVE",
+        ),
+        ("measured_on_gpu", {"lock": msgspec.structs.replace(GO.lock, device=CPU)}, "INCONCLUSIVE"),
+        (
+            "measured_on_gpu",
+            {
+                "confirmation": confirmation(
+                    cases=tuple(
+                        msgspec.structs.replace(case, clock="events-10-100") for case in GO.confirmation.outcome.cases
+                    )
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+        ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="")}, "INCONCLUSIVE"),
+        ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="openai")}, "NO-GO"),
+        (
+            "independent_oracle",
+            {
+                "qualification": msgspec.structs.replace(
+                    GO.qualification, second_opinion=SecondOpinion(by="none", agrees=False, detail="")
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+        (
+            "independent_oracle",
+            {
+                "qualification": msgspec.structs.replace(
+                    GO.qualification, second_opinion=SecondOpinion(by="reference.cu", agrees=False, detail="off")
+                )
+            },
+            "NO-GO",
+        ),
+        ("payback_within_horizon", {"terms": policy(horizon_months=Decimal(5))}, "INCONCLUSIVE"),
+        ("payback_within_horizon", {"terms": policy(horizon_months=Decimal(3))}, "NO-GO"),
+        (
+            "correct_on_public_cases",
+            {
+                "confirmation": confirmation(
+                    valid=False, findings=(Finding(reason=Reason.WRONG_VALUES, detail="draw 9"),)
+                )
+            },
+            "NO-GO",
+        ),
+        (
+            "correct_on_public_cases",
+            {
+                "confirmation": confirmation(
+                    valid=False, findings=(Finding(reason=Reason.DEVICE_LOST, detail="Xid 79"),)
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+    ],
+)
+def test_one_rule_alone_holds_the_decision(name: str, changes: dict[str, Any], outcome: str) -> None:
+    decision = decide(grounds(**changes))
+    assert decision.outcome == outcome
+    others = {other for other, result in results(decision).items() if result != "Passed"}
+    assert name in others
+    assert len(others) == 1, others
+    held = rule(decision, name)
+    assert isinstance(held, Failed if outcome == "NO-GO" else Unknown)
+    if isinstance(held, Unknown):
+        assert held.settled_by
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"terms": policy(require_receipt=False), "receipt": NoReceipt()},
+        {
+            "terms": policy(waive_vendor=("cublas",)),
+            "confirmation": msgspec.structs.replace(
+                GO.confirmation, vendors=(VendorSpeed(name="cublas", speedup=interval(0.9, 0.01)),)
+            ),
+        },
+        {
+            "terms": policy(accept_derived=True),
+            "confirmation": msgspec.structs.replace(
+                GO.confirmation, end_to_end=EndToEnd(saved_ms=interval(0.1, 0.2), processes=5)
+            ),
+        },
+        {"confirmation": confirmation(geometric_mean=interval(1.03, 0.009999))},
+    ],
+)
+def test_what_the_policy_allows_passes(changes: dict[str, Any]) -> None:
+    assert decide(grounds(**changes)).outcome == "GO"
+
+
+def test_the_lower_end_must_lie_above_the_minimum_effect_not_on_it() -> None:
+    on_it = interval(1.03, 0.01)
+    assert on_it.low == 1.02
+    decision = decide(grounds(confirmation=confirmation(geometric_mean=on_it)))
+    assert isinstance(rule(decision, "confirmed_speedup"), Unknown)
+
+
+def test_cpu_is_never_go_and_says_why() -> None:
+    decision = STORIES["cpu"]().decision
+    assert decision.outcome == "INCONCLUSIVE"
+    held = rule(decision, "measured_on_gpu")
+    assert isinstance(held, Unknown)
+    assert "not time" in held.seen
+    assert "GPU" in held.settled_by
+    assert isinstance(rule(decision, "own_terms"), Unknown)
+
+
+def test_failures_name_the_rule_that_failed() -> None:
+    decision = STORIES["failures"]().decision
+    assert decision.outcome == "NO-GO"
+    assert results(decision)["prize"] == "Failed"
+    assert decision.post_hoc
+    assert isinstance(decision.winner, NoWinner)
+
+
+def only(trial: Trial, *fates: str) -> Grounds:
+    """The failures trial with only the slots whose candidate ended in one of these ways."""
+    whole = grounds(trial)
+    kept = {standing.candidate for standing in whole.standings if standing.proposed and standing.fate.value in fates}
+    iterations = []
+    for iteration in whole.iterations:
+        attempts = tuple(
+            a for a in iteration.proposal.attempts if getattr(getattr(a, "candidate", None), "id", "") in kept
+        )
+        proposal = msgspec.structs.replace(iteration.proposal, attempts=attempts)
+        iterations.append(replace(iteration, proposal=proposal))
+        for stage in ("build", "validation", "timing", "holdout"):
+            entries = tuple(e for e in getattr(iteration, stage).candidates if e.candidate in kept)
+            iterations[-1] = replace(iterations[-1], **{stage: type(getattr(iteration, stage))(candidates=entries)})
+    return replace(whole, iterations=tuple(iterations), prize=GO.prize, terms=GO.terms)
+
+
+@pytest.mark.parametrize(
+    ("fates", "right", "held"),
+    [
+        (("invalid", "not_built"), "Unknown", "Unknown"),  # among them one whose compiler died
+        (("invalid",), "Failed", "Unknown"),
+        (("invalid", "unchecked"), "Unknown", "Unknown"),
+        ((), "Failed", "Unknown"),
+        (("holdout_failed",), "Passed", "Failed"),
+        (("holdout_failed", "holdout_unchecked"), "Passed", "Unknown"),
+        (("holdout_failed", "untimed"), "Passed", "Passed"),
+    ],
+)
+def test_without_a_winner(fates: tuple[str, ...], right: str, held: str) -> None:
+    decision = decide(only(STORIES["failures"](), *fates))
+    assert results(decision)["correct_on_public_cases"] == right
+    assert results(decision)["held_on_holdout"] == held
+    assert decision.outcome == ("NO-GO" if "Failed" in (right, held) else "INCONCLUSIVE")
+
+
+def test_a_confirmation_of_another_candidate_is_refused() -> None:
+    with pytest.raises(ValueError, match="run the confirmation again"):
+        decide(grounds(confirmation=confirmation(winner=fake("another"))))
+
+
+def test_milestones_follow_the_fate() -> None:
+    rewards = [milestone.reward for milestone in GO.decision.milestones]
+    assert rewards == [2, -1, 2, 2, 1, 2, -1]
+    assert 0 in [milestone.reward for milestone in STORIES["failures"]().decision.milestones]
+    assert max(milestone.reward for milestone in STORIES["cpu"]().decision.milestones) == 1  # counts are not time
+
+
+def judged(trial: Trial) -> list[Judged]:
+    return [Judged(i.number, i.validation, i.timing, i.holdout) for i in trial.iterations]
+
+
+def test_winner_is_the_best_that_held_not_the_fastest() -> None:
+    winner = choose_winner(judged(GO))
+    assert isinstance(winner, Winner)
+    assert winner.iteration == 3
+    fastest = max(t.geometric_mean for i in GO.iterations for t in i.timing.candidates if hasattr(t, "geometric_mean"))
+    assert winner.geometric_mean < fastest  # the fastest failed on the holdout
+
+
+def test_ties_go_to_the_lower_id() -> None:
+    iteration = GO.iterations[1]
+    timed = tuple(msgspec.structs.replace(t, geometric_mean=1.5) for t in iteration.timing.candidates)
+    tied = Judged(
+        2, iteration.validation, msgspec.structs.replace(iteration.timing, candidates=timed), iteration.holdout
+    )
+    winner = choose_winner([tied])
+    assert isinstance(winner, Winner)
+    assert winner.candidate == min(t.candidate for t in timed)
+
+
+def test_nobody_that_did_not_hold_wins() -> None:
+    lost = [
+        Judged(
+            j.number,
+            j.validation,
+            j.timing,
+            Holdout(
+                candidates=tuple(
+                    HoldoutVerdict(candidate=t.candidate, verdict="failed", cases=6) for t in j.holdout.candidates
+                )
+            ),
+        )
+        for j in judged(GO)
+    ]
+    assert isinstance(choose_winner(lost), NoWinner)
+
+
+RESULTS = st.sampled_from([Passed, Failed, Unknown])
+
+
+def result(kind: type, name: str) -> RuleResult:
+    more = {"settled_by": "more"} if kind is Unknown else {}
+    return kind(rule=name, asked="", seen="", example=False, **more)
+
+
+@given(st.lists(RESULTS, min_size=len(RULES), max_size=len(RULES)), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_no_failed_or_unknown_rule_can_yield_go(kinds: list[type], example: bool) -> None:
+    rules = tuple(result(kind, name) for kind, name in zip(kinds, RULES, strict=True))
+    expected = "NO-GO" if Failed in kinds else "INCONCLUSIVE" if Unknown in kinds else "GO"
+    assert verdict(rules) == expected
+    for outcome in ("GO", "NO-GO", "INCONCLUSIVE"):
+        changes = {"outcome": outcome, "rules": rules, "example": example}
+        if outcome == expected and not (outcome == "GO" and example):
+            assert msgspec.structs.replace(GO.decision, **changes).outcome == outcome
+        else:
+            with pytest.raises(ValueError, match="GO"):
+                msgspec.structs.replace(GO.decision, **changes)
+
+
+def test_a_decision_lacking_a_rule_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="each rule once"):
+        msgspec.structs.replace(GO.decision, rules=GO.decision.rules[1:])
+
+
+def test_an_edited_decision_cannot_be_read() -> None:
+    data = canonical(STORIES["cpu"]().decision).replace(b'"outcome":"INCONCLUSIVE"', b'"outcome":"GO"')
+    with pytest.raises(msgspec.ValidationError, match="not GO"):
+        decode(Decision, data)
+
+
+INTERVALS = st.builds(interval, st.floats(0.5, 2.0).map(lambda x: round(x, 4)), st.floats(0.001, 0.3))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Grounds:
+    """The GO trial with anything about it changed."""
+    example, cuda = draw(st.booleans()), draw(st.sampled_from([True, True, False]))
+    cases = tuple(
+        msgspec.structs.replace(
+            case, speedup=draw(INTERVALS), clock=draw(st.sampled_from(["graph", "graph", "events-10-100"]))
+        )
+        for case in GO.confirmation.outcome.cases
+    )
+    outcome = msgspec.structs.replace(
+        GO.confirmation.outcome, cases=cases, geometric_mean=draw(INTERVALS), valid=draw(st.booleans())
+    )
+    not_timed = NotTimed(winner=outcome.winner, ratio=1.2, valid=True, findings=())
+    return grounds(
+        lock=msgspec.structs.replace(
+            GO.lock,
+            device=GO.lock.device if cuda else CPU,
+            oracle_author=draw(st.sampled_from(["A. Engineer", "", "openai"])),
+        ),
+        terms=terms(agreed(example, model=GO.terms.now.prices.model)),
+        confirmation=Confirmation(
+            outcome=draw(st.sampled_from([outcome, outcome, not_timed])),
+            vendors=draw(st.sampled_from([(), GO.confirmation.vendors])),
+            end_to_end=draw(st.sampled_from([NoEndToEnd(), GO.confirmation.end_to_end])),
+        ),
+        receipt=draw(st.sampled_from([NoReceipt(), RECEIPT])),
+    )
+
+
+@given(worlds())
+@settings(max_examples=150, deadline=None)
+def test_go_needs_everything(world: Grounds) -> None:
+    decision = decide(world)
+    outcome = world.confirmation.outcome
+    if decision.outcome == "GO":
+        assert set(results(decision).values()) == {"Passed"}
+        assert outcome.valid
+        assert world.lock.device.kind == "cuda"
+        assert outcome.geometric_mean.low > 1.02
+        assert all(case.speedup.low >= 0.99 and case.clock == "graph" for case in outcome.cases)
+        assert not world.terms.example
+        assert isinstance(world.receipt, Receipt)
+        assert isinstance(world.confirmation.end_to_end, EndToEnd)
+        assert world.confirmation.vendors
+    else:
+        assert {"Failed", "Unknown"} & set(results(decision).values())
+    assert decode(Decision, canonical(decision)) == decision
+    for held in decision.rules:
+        assert held.asked
+        assert held.seen
+        assert not isinstance(held, Unknown) or held.settled_by
