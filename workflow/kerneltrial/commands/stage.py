@@ -15,7 +15,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
     if guard.under_run():
         guard.die_with_parent()
-    config = read_config(given, root)
+    config, root = read_config(given, root)
     iteration = getattr(given, "iteration", 0)
     if graph.STAGES[given.command].loop and iteration < 1:
         raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")

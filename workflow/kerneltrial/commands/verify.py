@@ -11,7 +11,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     """Print what was looked at and every problem; 0 where there is none, else 1."""
     from kerneltrial.evidence.verify import verify
 
-    config = read_config(given, root)
+    config, root = read_config(given, root)
     verdict = verify(root / results(config.trial), root, lambda stage: stage in STAGES)
     for line in verdict.problems:
         print(line)

@@ -44,7 +44,7 @@ class Digests:
 def made_from(config: Config, stage: str, iteration: int, digests: Digests, code: str) -> MadeFrom:
     """What a record of this job would be made from, if it were made now."""
     spec = graph.STAGES[stage]
-    files = sources(config)
+    files = sources(config, digests.root)
     inputs = {path: digests.source(path) for group in spec.sources for path in files.get(group, ())}
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     inputs |= {path: digests.record(path) for path in paths}

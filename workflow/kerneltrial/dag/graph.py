@@ -80,9 +80,7 @@ STAGES: dict[str, Stage] = {  # in topological order
         code=_RUNNER,
         loop=True,
     ),
-    "cost": Stage(
-        "cost", reads=("prices", "workload"), upto=("propose", "validate", "time", "holdout"), same=("lock",), loop=True
-    ),
+    "cost": Stage("cost", reads=("prices", "workload"), upto=("propose", "validate", "time", "holdout"), loop=True),
     "confirm": Stage(
         "confirmation",
         reads=("iterations",),

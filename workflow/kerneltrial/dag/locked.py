@@ -35,7 +35,7 @@ def _difference(lock: Lock, config: Config, root: Path) -> str | None:
     for key in sorted({*asked, *lock.asked}):
         if canonical(asked.get(key)) != canonical(lock.asked.get(key)):
             return f"config key {key} was changed from {lock.asked.get(key)!r} to {asked.get(key)!r}"
-    files = {path for paths in sources(config).values() for path in paths}
+    files = {path for paths in sources(config, root).values() for path in paths}
     for path in sorted(files | set(lock.files)):
         if path not in lock.files:
             return f"{path} is new: it was not part of the trial"

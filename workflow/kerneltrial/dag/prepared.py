@@ -35,7 +35,7 @@ class Prepared:
         return f"{graph.results(self.trial)}/config.json"
 
     def inputs(self, stage: str, iteration: int) -> list[str]:
-        files = sources(self.config)
+        files = sources(self.config, self.root)
         names = [path for group in graph.STAGES[stage].sources for path in files.get(group, ())]
         return names + graph.record_inputs(self.trial, stage, iteration, self.iterations)
 

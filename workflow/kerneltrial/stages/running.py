@@ -15,7 +15,7 @@ from kerneltrial.inputs.config import Config, sources
 from kerneltrial.records.usage import Usage
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
-from kerneltrial.store.canonical import digest, canonical
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.problem import StoreProblem
 
 _DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
@@ -48,7 +48,7 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
 
 def _job(config: Config, stage: str, iteration: int, root: Path) -> Job:
     spec = graph.STAGES[stage]
-    files = sources(config)
+    files = sources(config, root)
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     return Job(
         stage=stage,
@@ -66,7 +66,9 @@ def _read(root: Path, path: str, stage: str) -> bytes:
     try:
         return (root / path).read_bytes()
     except FileNotFoundError:
-        raise StoreProblem(f"{path} is missing, and {stage} reads it; run the stage that makes it, or snakemake") from None
+        raise StoreProblem(
+            f"{path} is missing, and {stage} reads it; run the stage that makes it, or snakemake"
+        ) from None
 
 
 def _on_cuda(job: Job) -> bool:

@@ -1,0 +1,86 @@
+"""What judging and timing stages stand on: the nursery, runners, binaries, the baseline."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kerneltrial.devices.device import Binary
+from kerneltrial.devices.runner import Runner, runner_limits, runner_preload
+from kerneltrial.inputs import oracle
+from kerneltrial.judge.setup import JudgeSetup, Subject
+from kerneltrial.records.build import Build, Built, Cubin
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.proposal import Proposal
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.job import Job
+from kerneltrial.store.objects import Objects
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The lock, an open nursery, and how to get runners and binaries. One for a stage."""
+
+    job: Job
+    lock: Lock
+    nursery: Nursery
+
+    def runner(self) -> Runner:
+        """A fresh child that opens the trial's device; one candidate a runner."""
+        device = self.lock.device
+        return Runner(self.nursery, device.kind, runner_limits(device.kind, self.lock.protocol.timeout_s))
+
+    def setup(self, baseline: Subject) -> JudgeSetup:
+        """The judge's rules; the oracle is loaded here, in the stage's own process."""
+        return JudgeSetup(
+            contract=self.lock.contract,
+            cases=self.lock.cases,
+            protocol=self.lock.protocol,
+            oracle=oracle.load(self.job.source("oracle")),
+            baseline=baseline,
+        )
+
+    def baseline(self, qualification: Qualification, runner: Runner) -> Subject:
+        """The baseline in a runner of its own."""
+        built = qualification.baseline
+        return Subject(
+            binary=binary_of(built, self.job.objects), plan=qualification.baseline_plan, abi=built.abi, runner=runner
+        )
+
+
+@contextlib.contextmanager
+def ground(job: Job) -> Iterator[Ground]:
+    """Open the nursery before anything secret is read, and close it with all its children."""
+    lock = job.record("lock", Lock)
+    with Nursery(runner_preload(lock.device.kind)) as nursery:
+        yield Ground(job, lock, nursery)
+
+
+def binary_of(built: Built, objects: Objects) -> Binary:
+    """A build's binary, read back by digest."""
+    cubin = objects.get(built.cubin.digest) if isinstance(built.cubin, Cubin) else b""
+    return Binary(ptx=objects.get(built.ptx).decode(), cubin=cubin)
+
+
+def candidates_and_builds(job: Job) -> list[tuple[Candidate, Built | None]]:
+    """This iteration's candidates in order, each with its build, or None where it was not built."""
+    builds = {b.candidate: b for b in job.record("build", Build).candidates}
+    found = []
+    for candidate in job.record("propose", Proposal).candidates:
+        build = builds[candidate.id]
+        found.append((candidate, build if isinstance(build, Built) else None))
+    return found
+
+
+def in_parallel(work: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
+    """Results in order of `items`, worked out by up to `most` threads, and no more than there are cores."""
+    workers = max(1, min(most, len(items), len(os.sched_getaffinity(0))))
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, items))

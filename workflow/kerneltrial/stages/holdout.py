@@ -1,0 +1,41 @@
+"""Holdout: one verdict a candidate on sealed cases, drawn after the candidate was fixed."""
+
+from kerneltrial.inputs.holdout import read_holdout
+from kerneltrial.judge.holdout import judge_holdout
+from kerneltrial.judge.setup import JudgeSetup
+from kerneltrial.records.build import Built
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.holdout import Holdout, HoldoutVerdict
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
+from kerneltrial.stages.ground import Ground, binary_of, candidates_and_builds, ground, in_parallel
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.passed import skipped_after
+from kerneltrial.stages.salt import read_salt
+
+WORKERS = 4
+
+
+def run(job: Job) -> Holdout:
+    """Judge the valid candidates; the others are skipped."""
+    verdicts = {v.candidate: v for v in job.record("validate", Validation).candidates}
+    pairs = candidates_and_builds(job)
+    valid = [(c, b) for c, b in pairs if b is not None and isinstance(verdicts[c.id], Validated)]
+    held: dict[str, HoldoutVerdict] = {}
+    if valid:
+        with ground(job) as g:
+            for verdict in in_parallel(lambda pair: _judge(g, *pair), valid, WORKERS):
+                held[verdict.candidate] = verdict
+    entries: list[HoldoutVerdict | SkippedCandidate] = []
+    for candidate, _ in pairs:
+        entries.append(held.get(candidate.id) or skipped_after(verdicts[candidate.id]))
+    return Holdout(candidates=tuple(entries))
+
+
+def _judge(g: Ground, candidate: Candidate, built: Built) -> HoldoutVerdict:
+    """Its own baseline runner, as sealed cases are drawn anew for each candidate."""
+    job = g.job
+    with g.runner() as own, g.runner() as runner:
+        setup: JudgeSetup = g.setup(g.baseline(job.record("qualify", Qualification), own))
+        chosen = (built, binary_of(built, job.objects), candidate.plan)
+        return judge_holdout(setup, read_holdout(job.source("holdout")), read_salt(job), chosen, runner)

@@ -1,0 +1,41 @@
+"""Lock: fix what is tried, how it is judged and on what, before the first proposal."""
+
+from kerneltrial.dag.graph import ledger_path
+from kerneltrial.devices.opening import resolve_device
+from kerneltrial.inputs import oracle
+from kerneltrial.inputs.holdout import commitment
+from kerneltrial.inputs.lock import Identity, assemble, file_digests
+from kerneltrial.inputs.toolchain import toolchain
+from kerneltrial.inputs.trial import check_oracle, read_trial
+from kerneltrial.records.device import Device
+from kerneltrial.records.lock import Lock
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.salt import ready_salt
+from kerneltrial.store import ledger
+from kerneltrial.store.canonical import canonical
+from kerneltrial.store.problem import StoreProblem
+
+
+def run(job: Job) -> Lock:
+    """Read and compare all inputs, ask the oracle once, find the device, commit to the holdout's salt."""
+    inputs = read_trial(job.sources, job.root)
+    check_oracle(oracle.load(job.source("oracle")), inputs, job.source("cases").parent)
+    path = job.root / ledger_path(job.trial, "lock")
+    earlier = ledger.versions(path, Lock)
+    identity = Identity(
+        files=file_digests(job.sources, job.root),
+        toolchain=toolchain(),
+        holdout_commitment=commitment(ready_salt(job)),
+    )
+    lock = assemble(job.given, inputs, _device(job, earlier), identity)
+    if earlier and canonical(earlier[-1]) != canonical(lock):
+        raise StoreProblem(f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`")
+    ledger.record(path, lock)
+    return lock
+
+
+def _device(job: Job, earlier: list[Lock]) -> Device:
+    """What `auto` became at the first lock stays, also where the lock's record is made again."""
+    if earlier:
+        return earlier[-1].device
+    return resolve_device(str(job.given["device"]), str(job.given["arch"]))

@@ -1,0 +1,37 @@
+"""Validate: is each candidate right, as far as can be checked here?"""
+
+from kerneltrial.judge.validation import Judge, ValidationOutcome
+from kerneltrial.records.build import Build, Built, NotBuilt
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.reason import Skipped
+from kerneltrial.records.validation import SkippedCandidate, Validation
+from kerneltrial.stages.ground import Ground, binary_of, candidates_and_builds, ground, in_parallel
+from kerneltrial.stages.job import Job
+
+WORKERS = 4
+
+
+def run(job: Job) -> Validation:
+    """Judge this iteration's candidates, each in a runner of its own."""
+    pairs = candidates_and_builds(job)
+    refused = {b.candidate: b for b in job.record("build", Build).candidates if isinstance(b, NotBuilt)}
+    if len(refused) == len(pairs):
+        return Validation(candidates=tuple(_skipped(refused[c.id]) for c, _ in pairs))
+    with ground(job) as g, g.runner() as runner:
+        judge = Judge(g.setup(g.baseline(job.record("qualify", Qualification), runner)))
+
+        def one(pair: tuple[Candidate, Built | None]) -> ValidationOutcome | SkippedCandidate:
+            candidate, built = pair
+            return _skipped(refused[candidate.id]) if built is None else _judge(g, judge, candidate, built)
+
+        return Validation(candidates=tuple(in_parallel(one, pairs, WORKERS)))
+
+
+def _judge(g: Ground, judge: Judge, candidate: Candidate, built: Built) -> ValidationOutcome:
+    with g.runner() as runner:
+        return judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
+
+
+def _skipped(refused: NotBuilt) -> SkippedCandidate:
+    return SkippedCandidate(candidate=refused.candidate, skipped=Skipped(stage="build", reason=refused.reason))
