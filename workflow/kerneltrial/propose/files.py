@@ -1,4 +1,4 @@
-"""The proposer `files`: kernels that lie in a folder, `NAME.cu` or `NAME.py` with `NAME.plan.yaml`, in order of name."""
+"""The proposer `files`: kernels in a folder, `NAME.cu` or `NAME.py` with `NAME.plan.yaml`, in order of name."""
 
 from pathlib import Path
 

@@ -53,11 +53,11 @@ def column(expression: str, columns: Columns) -> Integers:
     rows = len(next(iter(columns.values()), ()))
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body, columns, rows)
-    except _ValueError as fault:
+    except _ColumnError as fault:
         raise ExpressionProblem(f"expression {expression!r}: {fault}") from None
 
 
-class _ValueError(Exception):
+class _ColumnError(Exception):
     """What is wrong, without the expression's own text."""
 
 
@@ -73,26 +73,30 @@ def _value(node: ast.expr, columns: Columns, rows: int) -> Integers:
         case ast.BinOp(left=left, op=op, right=right):
             return _arithmetic(op, value(left), value(right))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return (value(operand) == 0).astype(np.int64)
+            return _flags(value(operand) == 0)
         case ast.UnaryOp(op=sign, operand=operand):
             return -value(operand) if isinstance(sign, ast.USub) else value(operand)
         case ast.BoolOp(op=op, values=values):
             join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-            return reduce(join, [value(part) != 0 for part in values]).astype(np.int64)
+            return _flags(reduce(join, [value(part) != 0 for part in values]))
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             parts = [value(part) for part in (left, *comparators)]
             holds = [_COMPARISONS[type(op)](*parts[i : i + 2]) for i, op in enumerate(ops)]
-            return reduce(np.logical_and, holds).astype(np.int64)
+            return _flags(reduce(np.logical_and, holds))
         case ast.Call(func=ast.Name(id=function), args=args):
             return _called(function, [value(part) for part in args])
     raise AssertionError(f"{type(node).__name__} passed the whitelist")  # a fault of this module
 
 
+def _flags(holds: NDArray[np.bool_]) -> Integers:
+    return holds.astype(np.int64)
+
+
 def _arithmetic(op: ast.operator, left: Integers, right: Integers) -> Integers:
     if isinstance(op, ast.FloorDiv | ast.Mod) and not right.all():
-        raise _ValueError("divides by zero")
+        raise _ColumnError("divides by zero")
     if isinstance(op, ast.Mult) and (np.abs(left.astype(float)) * np.abs(right.astype(float)) >= _EXACT).any():
-        raise _ValueError("a step reaches 2**62 in magnitude")
+        raise _ColumnError("a step reaches 2**62 in magnitude")
     result: Integers = _ARITHMETIC[type(op)](left, right)
     return result
 

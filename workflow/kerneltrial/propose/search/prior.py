@@ -112,7 +112,8 @@ def _occupancy(card: Card, threads: Integers, registers: Integers, shared_bytes:
     by_registers = card.registers // (rounded * np.maximum(threads, 1))
     by_shared = card.shared_bytes // (shared_bytes + RESERVED_SHARED_BYTES)
     by_threads = np.minimum(card.threads // np.maximum(threads, 1), card.blocks)
-    return np.maximum(1, np.minimum(np.minimum(by_registers, by_shared), by_threads))
+    fits: Integers = np.maximum(1, np.minimum(np.minimum(by_registers, by_shared), by_threads))
+    return fits
 
 
 def _product(expressions: Sequence[str], known: Columns) -> Integers:
