@@ -1,0 +1,87 @@
+"""NVRTC in a child: one CUDA C++ source in, PTX and machine code of the same compile out. Needs no driver."""
+
+from typing import Any
+
+import msgspec
+
+from kerneltrial.build.messages import Compiled, CompilerReply, NvrtcRequest, Refusal
+
+NAME = "candidate.cu"
+# What the C library's headers define and NVRTC has none of; the line directive keeps the source's own line numbers.
+PRELUDE = """\
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define HUGE_VALF INFINITY
+#define FLT_MAX 3.402823466e+38f
+#define FLT_MIN 1.175494351e-38f
+#define FLT_EPSILON 1.192092896e-07f
+#define DBL_MAX 1.7976931348623157e+308
+#define DBL_MIN 2.2250738585072014e-308
+#define DBL_EPSILON 2.2204460492503131e-16
+#define INT_MAX 2147483647
+#define INT_MIN (-2147483647 - 1)
+#define UINT_MAX 4294967295u
+#line 1 "candidate.cu"
+"""
+
+
+def prepare() -> None:
+    """Load the compiler and run it once, so that children forked later find it warm."""
+    compile_source(b'extern "C" __global__ void warm(float* a) { a[0] = 1.0f; }\n', ("--gpu-architecture=sm_80",))
+
+
+def serve(argument: bytes, requests: Any) -> None:
+    """The child's function: compile what each request holds."""
+    while (content := requests.get()) is not None:
+        request = msgspec.msgpack.decode(content, type=NvrtcRequest)
+        requests.reply(msgspec.msgpack.encode(compile_source(request.source, request.options)))
+
+
+def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:
+    """Compile one source behind the prelude."""
+    from cuda.bindings import nvrtc
+
+    program = _checked(nvrtc.nvrtcCreateProgram(PRELUDE.encode() + source, NAME.encode(), 0, [], []))
+    words = [option.encode() for option in options]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
+    log = _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
+    codes = nvrtc.nvrtcResult
+    if result == codes.NVRTC_ERROR_OUT_OF_MEMORY:
+        return Refusal(why="limit", detail="NVRTC ran out of memory", log=log)
+    if result == codes.NVRTC_ERROR_INVALID_OPTION:
+        return Refusal(why="absent", detail=f"NVRTC refuses an option: {log.strip()}", log=log)
+    if result != codes.NVRTC_SUCCESS:
+        return Refusal(why="error", detail=first_error(log) or str(result), log=log)
+    _, major, minor = nvrtc.nvrtcVersion()
+    return Compiled(
+        ptx=_text(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX),
+        cubin=_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN),
+        log=log,
+        compiler=f"nvrtc {major}.{minor}",
+    )
+
+
+def first_error(log: str) -> str:
+    """The first line of a log that tells of an error."""
+    lines = [line.strip() for line in log.splitlines()]
+    return next((line for line in lines if "error" in line or "fatal" in line), "")[:2000]
+
+
+def _bytes(program: Any, size: Any, get: Any) -> bytes:
+    length = _checked(size(program))
+    received = bytes(length + 16)  # the binding writes into this object; Python shares those of one byte
+    _checked(get(program, received))
+    return received[:length]
+
+
+def _text(program: Any, size: Any, get: Any) -> bytes:
+    return _bytes(program, size, get).rstrip(b"\0")
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    from cuda.bindings import nvrtc
+
+    code, *values = answer
+    if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise RuntimeError(f"NVRTC: {code}")
+    return values[0] if values else None
