@@ -36,7 +36,7 @@ TURNED_DOWN = frozenset(
     }
 )
 _WHAT_TO_DO = {
-    "CUDA_ERROR_OUT_OF_MEMORY": "the card has too little free memory: make the case smaller, or end what else runs there",
+    "CUDA_ERROR_OUT_OF_MEMORY": "too little free memory on the card: make the case smaller, or end what runs beside it",
     "CUDA_ERROR_NO_DEVICE": "no CUDA card is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES, or use device=cpu",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "kernel driver and libcuda differ: restart after the driver's update",
     "CUDA_ERROR_SYSTEM_NOT_READY": "the system's fabric is not ready: check the fabric manager",
@@ -92,16 +92,20 @@ def call(function: str, *arguments: Any) -> Any:
     try:
         result = getattr(bindings(), function)(*arguments)
     except (RuntimeError, OSError) as error:  # the bindings' way to say: no libcuda, or no such symbol in it
-        line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DeviceProblem(
-            f"cuda: {function} is not there ({line}): install NVIDIA's driver, or use device=cpu"
-        ) from error
+        raise DeviceProblem(_no_function(function, error)) from error
     code, values = result[0], result[1:]
     if int(code) != 0:
         raise CudaError(code.name, function)
     if not values:
         return None
     return values[0] if len(values) == 1 else values
+
+
+def _no_function(function: str, error: Exception) -> str:
+    if "cuda.pathfinder" in type(error).__module__ or "libcuda" in str(error):
+        return "cuda: there is no NVIDIA driver (libcuda) on this machine: install it, or use device=cpu"
+    line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"cuda: the driver has no {function} ({line}): update the driver, or use device=cpu"
 
 
 def release(function: str, *arguments: Any) -> None:
@@ -131,7 +135,7 @@ def require_driver() -> int:
     wanted = int(version("cuda-bindings").split(".")[0])
     if found // 1000 < wanted:
         raise DeviceProblem(
-            f"cuda: the driver speaks CUDA {found // 1000}.{found % 1000 // 10}, the installed toolkit is CUDA {wanted}: "
+            f"cuda: the driver speaks CUDA {found // 1000}.{found % 1000 // 10}, the toolkit here is CUDA {wanted}: "
             f"update the driver, or install 'kerneltrial[cuda{found // 1000}]'"
         )
     return found

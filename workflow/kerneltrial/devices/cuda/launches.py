@@ -81,7 +81,7 @@ class BoundLaunch:
         launch = self._launch
         detail = (
             f"{error.code} from {error.where}: {launch.entry} with grid {launch.grid}, block {launch.block}, "
-            f"cluster {launch.cluster}, cooperative {launch.cooperative}, {launch.shared_bytes} bytes of dynamic shared memory"
+            f"cluster {launch.cluster}, cooperative {launch.cooperative}, {launch.shared_bytes} dynamic shared bytes"
         )
         return TurnedDown(Finding(reason=Reason.LAUNCH_FAILED, detail=detail))
 

@@ -10,16 +10,12 @@ from numpy.typing import NDArray
 from kerneltrial.devices.cuda.driver import call, release
 from kerneltrial.devices.device import Poison, Values
 from kerneltrial.inputs.calls import Buffer
+from kerneltrial.inputs.dtypes import item_bytes
 
 MARGIN_BYTES = 4096  # on each side; a multiple of every alignment that a contract can ask for in practice
 # 0xFF is a NaN in every float type and -1 in integers. 0x7B is large and finite in every float type, float16 included
 # (0x7B7B = 61,280; float32 1.3e36; float64 1.1e286).
 POISON_BYTE: dict[Poison, int] = {"nan": 0xFF, "huge": 0x7B}
-
-
-def item_bytes(dtype: str) -> int:
-    """Bytes of one element; bfloat16, which NumPy lacks, has two."""
-    return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
 
 
 def buffer_bytes(buffer: Buffer) -> int:

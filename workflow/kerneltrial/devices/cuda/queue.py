@@ -3,7 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from kerneltrial.devices.cuda.driver import CudaError, bindings, call, release
@@ -78,10 +78,8 @@ class Queue:
         return Graph(call("cuStreamEndCapture", self.stream), self.stream)
 
     def _abandon_capture(self) -> None:
-        try:
+        with suppress(CudaError):  # where the capture is invalid already, the error that made it so is on its way
             release("cuGraphDestroy", call("cuStreamEndCapture", self.stream))
-        except CudaError:
-            pass  # the capture was already invalid, which is why there is an error to pass on
 
     def close(self) -> None:
         release("cuEventDestroy", self.start)

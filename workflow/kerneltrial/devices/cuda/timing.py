@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Literal
 
 from kerneltrial.devices.cuda import state
 from kerneltrial.devices.cuda.clocks import ColdClock, EventClock, GraphClock, idle_pairs
@@ -12,8 +13,17 @@ from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedInputs, Subject
 from kerneltrial.devices.device import DeviceProblem, Refused, Samples, TimingRequest, Values
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.record import Record
 
 Readings = dict[str, tuple[float, ...]]
+
+
+class Schedule(Record):
+    """How many rounds, in which order, from which seed: what `TimingRequest` says of them."""
+
+    rounds: int
+    order: Literal["random", "abba"]
+    seed: int
 
 
 def time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
@@ -47,7 +57,8 @@ def _time(
             subjects[key] = PlanSubject(modules[key], call, inputs, context.queue)
         _rehearse(context, subjects, inputs.count)
         before = state.now(context.nvml)
-        samples = rounds(context, subjects, inputs.count, request, clock)
+        schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed)
+        samples = rounds(context, subjects, inputs.count, schedule, clock)
         _require_honest(inputs, subjects)
         shown = _prefixed("before", before) | _prefixed("after", state.now(context.nvml)) | samples.device_state
         return Samples(
@@ -110,17 +121,17 @@ def order_of(kind: str, random: Random) -> tuple[tuple[str, str], ...]:
     return tuple(places)
 
 
-def rounds(context: Context, subjects: Mapping[str, Subject], sets: int, request: TimingRequest, clock: str) -> Samples:
+def rounds(context: Context, subjects: Mapping[str, Subject], sets: int, schedule: Schedule, clock: str) -> Samples:
     """Draw the samples of any subjects `a`, `a2` and `b` (others may be among them, read in random order only)."""
     if clock == "events-10-100":
         warm = {key: idle_pairs(context.queue, subject, sets) for key, subject in subjects.items()}
-        _, cold, told = _interleaved(context, subjects, sets, request, None)
+        _, cold, told = _interleaved(context, subjects, sets, schedule, None)
         told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
         return _samples(clock, (EVENT_RESOLUTION_US, 1), (warm, cold), told)
     kind = GraphClock if clock == "graph" else EventClock
     meter = kind(context.queue, subjects, sets)
     try:
-        warm, cold, told = _interleaved(context, subjects, sets, request, meter)
+        warm, cold, told = _interleaved(context, subjects, sets, schedule, meter)
     finally:
         meter.free()
     if isinstance(meter, EventClock):
@@ -145,25 +156,25 @@ def _interleaved(
     context: Context,
     subjects: Mapping[str, Subject],
     sets: int,
-    request: TimingRequest,
+    schedule: Schedule,
     meter: GraphClock | EventClock | None,
 ) -> tuple[Readings, Readings, dict[str, str]]:
-    random = Random(request.seed)
+    random = Random(schedule.seed)
     cold_clock = ColdClock(context, subjects, sets)
     warm: list[dict[str, float]] = []
     cold: list[dict[str, float]] = []
     reasons, discarded = 0, 0
     try:
-        while len(cold) < request.rounds:
-            places = _places(subjects, request.order, random)
+        while len(cold) < schedule.rounds:
+            places = _places(subjects, schedule.order, random)
             hot = {place: meter.read(key) for place, key in places} if meter else {}
-            places = _places(subjects, request.order, random)
+            places = _places(subjects, schedule.order, random)
             chilled = {place: cold_clock.read(key, len(cold)) for place, key in places}
             seen = context.nvml.reasons()
             reasons |= seen
             if seen & state.SLOWDOWNS:
                 discarded += 1
-                _require_few(discarded, request.rounds, seen)
+                _require_few(discarded, schedule.rounds, seen)
                 continue
             warm.append(hot)
             cold.append(chilled)
@@ -171,7 +182,7 @@ def _interleaved(
         cold_clock.free()
     told = {
         "input_sets": str(sets),
-        "order": request.order,
+        "order": schedule.order,
         "cold_empty_pair_us": repr(cold_clock.empty_us),
         "cold_sweep_bytes": str(context.sweep.nbytes),
         "clocks_event_reasons_seen": context.nvml.absent or state.reason_names(reasons),

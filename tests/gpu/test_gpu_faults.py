@@ -1,0 +1,51 @@
+"""Kernels that fault or hang, each in a process of its own; the card serves the next process."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+SCRIPT = str(Path(__file__).parent / "own_process.py")
+
+
+def in_own_process(entry: str) -> list[dict]:
+    done = subprocess.run([sys.executable, SCRIPT, entry], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason", "code"),
+    [
+        ("illegal", "device_fault", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("misaligned", "misaligned", "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        ("traps", "device_fault", "CUDA_ERROR_"),
+    ],
+)
+def test_a_fault_is_a_finding_and_ends_the_process_use(card, entry, reason, code):
+    first, second = in_own_process(entry)
+    assert first["completed"] is False
+    assert first["findings"][0][0] == reason
+    assert code in first["findings"][0][1]
+    assert entry in first["findings"][0][1]
+    assert any("could not be compared" in detail for _, detail in first["unchecked"])
+    assert second["completed"] is False
+    assert second["findings"] == first["findings"]
+
+
+def test_a_hanging_kernel_dies_with_its_process_and_the_card_lives_on(card):
+    process = subprocess.Popen([sys.executable, SCRIPT, "hangs"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline().strip() == "started"
+        time.sleep(1.0)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+    first, second = in_own_process("copy")
+    assert first["completed"]
+    assert second["completed"]

@@ -1,0 +1,133 @@
+"""Times on a card: A against A', a known difference, cold against warm, every clock, and candidates that misbehave."""
+
+from statistics import median
+
+import numpy as np
+import pytest
+from kerneltrial.devices.device import DeviceProblem, Refused, TimingRequest
+from kerneltrial.inputs.calls import Call
+from kerneltrial.records.reason import Reason
+from own_process import buffer, integer, launch, numbers, simple_call
+from test_gpu_run import factors, product
+
+pytestmark = pytest.mark.gpu
+SHAPE = (384, 256, 320)
+
+
+def request_of(baseline, baseline_call, candidate, candidate_call, **more) -> TimingRequest:
+    usual = {"rounds": 20, "clock": "auto", "seed": 7} | more
+    return TimingRequest(
+        baseline=baseline, baseline_call=baseline_call, candidate=candidate, candidate_call=candidate_call, **usual
+    )
+
+
+def medians(samples) -> dict[str, float]:
+    return {key: median(row) for key, row in samples.warm_us.items()}
+
+
+@pytest.mark.parametrize("order", ["random", "abba"])
+def test_a_kernel_against_itself_differs_by_less_than_a_percent(card, matmul, order):
+    call = product("tiled", *SHAPE)
+    samples = card.time(
+        request_of(matmul, call, matmul, call, order=order, rounds=40), [factors(*SHAPE, s) for s in (0, 5)]
+    )
+    ratios = medians(samples)
+    assert samples.clock == "graph"
+    assert samples.calls_per_sample >= 16
+    assert ratios["a2"] / ratios["a"] == pytest.approx(1, abs=0.01)
+    assert ratios["b"] / ratios["a"] == pytest.approx(1, abs=0.01)
+    assert set(samples.warm_us) == ({"a", "a2", "b"} if order == "random" else {"a", "a2", "b", "b2"})
+    assert all(len(row) == 40 for row in samples.warm_us.values())
+    assert samples.device_state["held_queue_gave_way"] == "0"
+
+
+def test_a_faster_kernel_reads_faster_and_leaves_its_outputs(card, matmul):
+    values = [factors(*SHAPE, s) for s in (0, 5, 9)]
+    samples = card.time(request_of(matmul, product("naive", *SHAPE), matmul, product("split", *SHAPE)), values)
+    ratios = medians(samples)
+    assert ratios["b"] < ratios["a"]
+    assert len(samples.outputs) == 3
+    for one, left in zip(values, samples.outputs, strict=True):
+        got = np.frombuffer(left["c"], np.float32).reshape(SHAPE[0], SHAPE[1])
+        np.testing.assert_allclose(got, one["a"].astype(np.float64) @ one["b"].astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
+    call = product("tiled", *SHAPE)
+    samples = card.time(request_of(matmul, call, matmul, call), [factors(*SHAPE)])
+    assert median(samples.cold_us["a"]) > median(samples.warm_us["a"])
+    assert float(samples.device_state["cold_empty_pair_us"]) > 0
+    assert int(samples.device_state["cold_sweep_bytes"]) >= 2 * int(card.device.fingerprint["l2_bytes"])
+
+
+@pytest.mark.parametrize("clock", ["events", "events-10-100"])
+def test_other_clocks_can_be_asked_for(card, matmul, clock):
+    call = product("tiled", *SHAPE)
+    samples = card.time(request_of(matmul, call, matmul, call, clock=clock), [factors(*SHAPE)])
+    assert samples.clock == clock
+    assert all(value > 0 for row in samples.warm_us.values() for value in row)
+    assert ("evidence" in samples.device_state) is (clock == "events-10-100")
+
+
+def test_cupti_is_refused_as_not_measured(card, matmul):
+    call = product("tiled", *SHAPE)
+    with pytest.raises(Refused) as caught:
+        card.time(request_of(matmul, call, matmul, call, clock="cupti"), [factors(*SHAPE)])
+    assert caught.value.finding.reason is Reason.NOT_MEASURED
+
+
+def test_inouts_are_restored_between_calls(card, behaviour):
+    y = numbers(4096)
+    call = Call(
+        buffers=(buffer("y", "inout", 4096),),
+        launches=(launch("doubles_in_place", (32,), (128,), ["y", integer(4096)]),),
+    )
+    samples = card.time(request_of(behaviour, call, behaviour, call), [{"y": y}])
+    assert samples.outputs[0]["y"] == (2 * y).tobytes()
+
+
+def test_zeroed_scratch_is_zero_in_every_timed_call(card, behaviour):
+    x = numbers(500)
+    call = Call(
+        buffers=(buffer("x", "input", 500), buffer("y", "output", 500), buffer("s", "scratch", 500, initial="zeroed")),
+        launches=(launch("counts_in_scratch", (4,), (128,), ["x", "y", "s", integer(500)]),),
+    )
+    samples = card.time(request_of(behaviour, call, behaviour, call), [{"x": x}])
+    assert samples.outputs[0]["y"] == (x + np.float32(1)).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"), [("changes_input", Reason.INPUT_CHANGED), ("writes_behind", Reason.GUARD_OVERWRITTEN)]
+)
+def test_a_candidate_that_misbehaves_while_timed_is_refused(card, behaviour, entry, reason):
+    request = request_of(behaviour, simple_call("copy", 1000), behaviour, simple_call(entry, 1000))
+    with pytest.raises(Refused) as caught:
+        card.time(request, [{"x": numbers(1000)}])
+    assert caught.value.finding.reason is reason
+
+
+def test_a_candidate_that_cannot_be_launched_is_refused_and_a_baseline_is_a_problem(card, behaviour):
+    good, bad = simple_call("copy", 1000), simple_call("copy", 1000, shared_bytes=10**6)
+    with pytest.raises(Refused) as caught:
+        card.time(request_of(behaviour, good, behaviour, bad), [{"x": numbers(1000)}])
+    assert caught.value.finding.reason is Reason.LAUNCH_FAILED
+    with pytest.raises(DeviceProblem):
+        card.time(request_of(behaviour, bad, behaviour, good), [{"x": numbers(1000)}])
+
+
+def test_a_long_kernel_is_timed_in_small_batches(card, matmul):
+    shape = (1024, 1024, 1024)
+    call = product("naive", *shape)
+    samples = card.time(request_of(matmul, call, matmul, call, rounds=10), [factors(*shape)])
+    assert samples.calls_per_sample <= 8
+    assert samples.device_state["held_queue_gave_way"] == "0"
+
+
+def test_the_state_of_the_card_is_recorded(card, matmul):
+    call = product("tiled", *SHAPE)
+    state = card.time(request_of(matmul, call, matmul, call, rounds=10), [factors(*SHAPE)]).device_state
+    assert state["order"] == "random"
+    assert state["rounds_discarded"] == "0"
+    if card.device.fingerprint["nvml"] == "read":
+        assert int(state["before_temperature_c"]) > 0
+        assert state["clocks_event_reasons_seen"]

@@ -1,0 +1,61 @@
+"""Quantiles of Student's t, from the incomplete beta function: exact to about 1e-12, without importing scipy (2 s)."""
+
+from math import exp, inf, lgamma, log, log1p, sqrt
+
+_TINY = 1e-300
+_STEPS = 10_000
+
+
+def student_t(probability: float, freedom: int) -> float:
+    """The value that Student's t with `freedom` degrees of freedom stays under with `probability` (0 < p < 1).
+
+    >>> round(student_t(0.975, 4), 9)
+    2.776445105
+    """
+    if not 0 < probability < 1 or freedom < 1:
+        raise ValueError(f"no t quantile for probability {probability} and {freedom} degrees of freedom")
+    if probability == 0.5:
+        return 0.0
+    if probability < 0.5:
+        return -student_t(1 - probability, freedom)
+    tail = 2 * (1 - probability)  # of both sides: I_x(v/2, 1/2) with x = v / (v + t^2); NIST DLMF 8.17
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if incomplete_beta(freedom / 2, 0.5, middle) < tail else (low, middle)
+    x = (low + high) / 2
+    return sqrt(freedom * (1 - x) / x) if x > 0 else inf
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function I_x(a, b), by its continued fraction (NIST DLMF 8.17.22, Lentz)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly its mirror image converges fast
+        return 1 - incomplete_beta(b, a, 1 - x)
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a
+    return front * _fraction(a, b, x)
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d_even = 1 / _nonzero(1 + even * d)
+        c_even = _nonzero(1 + even / c)
+        value *= d_even * c_even
+        d = 1 / _nonzero(1 + odd * d_even)
+        c = _nonzero(1 + odd / c_even)
+        change = d * c
+        value *= change
+        if abs(change - 1) < 1e-15:
+            return value
+    raise ArithmeticError(f"incomplete beta did not converge at {a}, {b}, {x}")
+
+
+def _nonzero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY

@@ -1,0 +1,104 @@
+"""From raw samples to ratios and intervals: pure functions.
+
+The quantity of interest is a ratio of latencies, so everything is done in logarithms and taken back at the end.
+"""
+
+from collections.abc import Sequence
+from math import comb, exp, fsum, log, sqrt
+from statistics import median
+
+from kerneltrial.devices.device import Samples
+from kerneltrial.measure.quantile import student_t
+from kerneltrial.records.record import Interval
+
+
+def round_log_ratios(samples: Samples) -> tuple[float, ...]:
+    """Log of baseline over candidate, one a round, warm: above 0 the candidate is faster.
+
+    Each side is the mean of the logs of its readings in the round (A and A'; B, and B' in ABBA order), so that in an
+    ABBA round a steady drift falls out.
+    """
+    rows = samples.warm_us
+    baseline = [rows[key] for key in ("a", "a2")]
+    candidate = [rows[key] for key in ("b", "b2") if key in rows]
+    return tuple(
+        _mean_log(above) - _mean_log(below)
+        for above, below in zip(zip(*baseline, strict=True), zip(*candidate, strict=True), strict=True)
+    )
+
+
+def noise_log_ratios(samples: Samples) -> tuple[float, ...]:
+    """Log of A over A', one a round: what two readings of the same kernel differ by."""
+    return tuple(log(a) - log(b) for a, b in zip(samples.warm_us["a"], samples.warm_us["a2"], strict=True))
+
+
+def median_interval(values: Sequence[float], confidence: float) -> Interval:
+    """The median and a distribution-free interval for it, from order statistics.
+
+    The r-th smallest and the r-th largest of n independent values enclose the median with probability
+    1 - 2 P(Binomial(n, 1/2) < r); the largest r that reaches `confidence` is taken (David and Nagaraja, Order
+    Statistics, 7.1). Where even the extremes do not reach it, they are taken, and the interval's own `confidence` is
+    what they do reach. Rounds within one process are not quite independent, so this interval is for the search's own
+    use; what decides is `t_interval` over processes.
+    """
+    if not values:
+        raise ValueError("no values to take a median of")
+    ordered = sorted(values)
+    count = len(ordered)
+    rank, coverage = 0, 0.0
+    outside = 0
+    for r in range(1, count // 2 + 1):
+        outside += comb(count, r - 1)
+        reached = 1 - 2 * outside / 2**count
+        if reached < confidence and rank:
+            break
+        rank, coverage = r, reached
+        if reached < confidence:
+            break
+    low, high = (ordered[rank - 1], ordered[count - rank]) if rank else (ordered[0], ordered[-1])
+    return Interval(low=low, middle=median(ordered), high=high, confidence=min(confidence, coverage))
+
+
+def t_interval(values: Sequence[float], confidence: float) -> Interval:
+    """The mean of independent values and Student's t interval for it; needs two or more."""
+    count = len(values)
+    if count < 2:
+        raise ValueError("an interval over processes needs at least two of them")
+    mean = fsum(values) / count
+    deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+    half = student_t((1 + confidence) / 2, count - 1) * deviation / sqrt(count)
+    return Interval(low=mean - half, middle=mean, high=mean + half, confidence=confidence)
+
+
+def from_logs(interval: Interval) -> Interval:
+    """The interval of a ratio, from that of its logarithm."""
+    return Interval(
+        low=exp(interval.low), middle=exp(interval.middle), high=exp(interval.high), confidence=interval.confidence
+    )
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The geometric mean of positive ratios."""
+    if not ratios:
+        raise ValueError("no ratios to take a mean of")
+    return exp(fsum(log(ratio) for ratio in ratios) / len(ratios))
+
+
+def process_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
+    """The median log ratio of each process."""
+    return tuple(median(round_log_ratios(samples)) for samples in processes)
+
+
+def noise_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
+    """The median log of A over A' of each process."""
+    return tuple(median(noise_log_ratios(samples)) for samples in processes)
+
+
+def latency_us(samples: Samples, keys: Sequence[str], cold: bool = False) -> float:
+    """Median over rounds, in microseconds, of all readings under `keys` that are there."""
+    rows = samples.cold_us if cold else samples.warm_us
+    return median([value for key in keys if key in rows for value in rows[key]])
+
+
+def _mean_log(values: Sequence[float]) -> float:
+    return fsum(log(value) for value in values) / len(values)
