@@ -9,10 +9,10 @@ The rules, in order:
 
 An error's measure is ``|got - want| / (eps(dtype) * scale)``. The scale is the sum of absolute terms where the oracle
 gives it, else the larger of ``|want|`` and the output's root mean square: so cancellation, which makes any relative
-error large, does not decide. A sum in another order changes the measure by a small factor (its error grows as the square
-root of the number of terms at worst, Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2). TF32 or
-half arithmetic inside a float32 contract raises it by hundreds: such inputs lose 2^-12 of their value, 2,000 times
-half an ULP of float32. FLOOR_ULPS lets a candidate be a few ULPs off where the baseline happens to be exact.
+error large, does not decide. A sum in another order changes the measure by a small factor (for random rounding it
+grows as the square root of the number of terms; Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2).
+TF32 or half arithmetic inside a float32 contract raises it by hundreds: an input there is up to 2^-12 of its value off,
+4,096 times as much as in float32. FLOOR_ULPS lets a candidate be a few ULPs off where the baseline happens to be exact.
 """
 
 import sys
@@ -176,7 +176,7 @@ def _compared(
 
 
 def _wrong(got: NDArray[Any], want: NDArray[Any], wrong: Mask, worst: tuple[int, ...], expected: Expected) -> str:
-    values = describe_values(got[wrong], np.zeros(0, np.bool_))
+    values = describe_values(got[wrong])
     return (
         f"output {expected.name}: {int(wrong.sum())} of {wrong.size} elements are wrong ({describe(wrong)}"
         + (f"; {values}" if values else "")

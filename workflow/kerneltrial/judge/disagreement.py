@@ -1,6 +1,7 @@
 """Two runs of the same inputs disagree: on what do the results depend?"""
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,8 @@ from kerneltrial.inputs.calls import Buffer, Call
 from kerneltrial.judge.patterns import Mask, describe
 from kerneltrial.judge.precision import item_bytes
 from kerneltrial.records.reason import Finding, Reason
+
+_REPEATS: Final = 3  # more than one, since what changes from call to call may come back after two
 
 
 def explain(call: Call, first: Run, second: Run, again: Callable[[], Run]) -> Finding:
@@ -22,13 +25,14 @@ def explain(call: Call, first: Run, second: Run, again: Callable[[], Run]) -> Fi
     if untouched is not None:
         return untouched
     where = differences(call, first, second)
-    repeated = again()
-    if repeated.completed and repeated.outputs != first.outputs:
-        return Finding(
-            reason=Reason.NOT_DETERMINISTIC,
-            detail="the same inputs in the same memory gave two results (a race, or state kept from earlier calls): "
-            + differences(call, first, repeated),
-        )
+    for _ in range(_REPEATS):
+        repeated = again()
+        if repeated.completed and repeated.outputs != first.outputs:
+            return Finding(
+                reason=Reason.NOT_DETERMINISTIC,
+                detail="the same inputs in the same memory gave two results (a race, or state of earlier calls): "
+                + differences(call, first, repeated),
+            )
     return Finding(
         reason=Reason.OUTPUT_NOT_WRITTEN,
         detail=f"results depend on what lay in outputs or scratch before the call, or on addresses: {where}",

@@ -37,8 +37,8 @@ def judge_holdout(
         return HoldoutVerdict(candidate=built.candidate, verdict=_verdict(outcome), cases=domain.count)
     # Raised here, not in the handler: what was caught is no part of this exception's chain.
     raise JudgeProblem(
-        f"the holdout of candidate {built.candidate[:12]} could not be judged: {problem}; its words are not shown, since they "
-        " could tell of sealed cases; run `kerneltrial doctor`, then the stage again"
+        f"the holdout of candidate {built.candidate[:12]} could not be judged: {problem}; its words are not "
+        "shown, since they could tell of sealed cases; run `kerneltrial doctor`, then the stage again"
     )
 
 

@@ -69,7 +69,8 @@ def _same_place_in_tiles(wrong: Mask, noun: str) -> str:
         return ""
     for tile in _TILES:
         if np.unique(places % tile).size == 1:
-            return f"every {tile}th {noun}, from {int(places[0])} (place {int(places[0] % tile)} of tiles of {tile})"
+            first = int(places[0])
+            return f"every {_ordinal(tile)} {noun}, from {first} (place {first % tile} of tiles of {tile})"
     return ""
 
 
@@ -91,7 +92,7 @@ def _on_a_line(wrong: Mask, noun: str) -> str:
         return f"the first {count} elements" if first == 0 else f"one contiguous block, elements {first} to {last}"
     steps = np.unique(np.diff(places))
     if steps.size == 1:
-        return f"every {int(steps[0])}th {noun}, from {first}"
+        return f"every {_ordinal(int(steps[0]))} {noun}, from {first}"
     tiles = _same_place_in_tiles(wrong, noun)
     if tiles:
         return f"only within {tiles}"
@@ -100,10 +101,13 @@ def _on_a_line(wrong: Mask, noun: str) -> str:
     return f"scattered: {count} of {size} elements, from {first} to {last}"
 
 
-def describe_values(got: NDArray[np.generic], poisoned: Mask) -> str:
-    """Words for what stands in the wrong elements: untouched poison, zeros, or one constant; else an empty string."""
-    if poisoned.size and poisoned.all():
-        return "the poison is still there: not written"
+def _ordinal(number: int) -> str:
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def describe_values(got: NDArray[np.generic]) -> str:
+    """Words for what stands in the wrong elements: zeros, or one constant; else an empty string."""
     if got.size and not np.any(got != 0):
         return "all of them zero"
     if got.size > 1 and not np.any(got != got.reshape(-1)[0]):

@@ -21,7 +21,8 @@ _LOWER_BITS: Final[dict[str, int]] = {"float64": 24, "float32": 11, "float16": 8
 
 def decode(data: bytes, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
     """Exact values of row-major `data`; raises ValueError where its size is not that of the shape."""
-    return widen(from_bytes(data, dtype, shape), dtype)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        return widen(from_bytes(data, dtype, shape), dtype)
 
 
 def rounded(values: Floats, dtype: DType) -> Floats:

@@ -1,0 +1,291 @@
+"""Validation of candidates by a runner that calls Python functions: which reason each kind of fault gets."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judge_doubles import Arrays, FakeRunner, binary, built, cases, contract, multiply, plan, setup, subject
+from kerneltrial.judge.setup import JudgeProblem
+from kerneltrial.judge.validation import Judge
+from kerneltrial.records.case import Case, Cases
+from kerneltrial.records.plan import LaunchPlan, Scratch
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.validation import Invalid, Unchecked, Validated
+
+State = dict[str, Any]
+
+
+def judged(folder: Path, kernel: Any, a_plan: LaunchPlan | None = None, **changes: Any) -> Any:
+    judge = Judge(setup(folder, **changes))
+    return judge.judge_candidate(built(), binary(), a_plan or plan(), FakeRunner(kernel))
+
+
+def test_an_honest_kernel_is_valid(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, multiply)
+    assert isinstance(outcome, Validated)
+    assert [v.draws for v in outcome.cases] == [5] * 6
+    assert all(v.valid and not v.findings for v in outcome.cases)
+    assert {"oracle", "two_poisons", "history", "screen", "device:all"} <= set(outcome.checks)
+    assert outcome.unchecked == ()
+
+
+def test_another_order_of_sums_is_valid(tmp_path: Path) -> None:
+    def split(inputs: Arrays, buffers: Arrays, state: State) -> None:
+        half = inputs["A"].shape[1] // 2
+        buffers["C"][:] = inputs["A"][:, half:] @ inputs["B"][half:] + inputs["A"][:, :half] @ inputs["B"][:half]
+
+    assert isinstance(judged(tmp_path, split), Validated)
+
+
+def last_row_unwritten(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:-1] = (inputs["A"] @ inputs["B"])[:-1]
+
+
+def nothing_written(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    pass
+
+
+def adds_to_output(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:] = np.abs(buffers["C"] * np.float32(0)) + inputs["A"] @ inputs["B"]
+
+
+def zeros(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:] = 0
+
+
+def nan_everywhere(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:] = np.nan
+
+
+def in_half(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:] = inputs["A"].astype(np.float16).astype(np.float32) @ inputs["B"]
+
+
+def shape_known_by_heart(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    if inputs["A"].shape == (8, 9):
+        multiply(inputs, buffers, state)
+    else:
+        buffers["C"][:] = 1
+
+
+def right_for_one_draw(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    buffers["C"][:] = (inputs["A"] @ inputs["B"]) * np.float32(np.abs(inputs["A"]).max() < 100)
+
+
+def counts_calls(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    state["calls"] = state.get("calls", 0) + 1
+    multiply(inputs, buffers, state)
+    if state["calls"] > 5:
+        buffers["C"][0] += np.float32(1e-7)
+
+
+def knows_addresses(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    multiply(inputs, buffers, state)
+    buffers["C"][0] += np.float32(state["conditions"].offset_bytes)
+
+
+def remembers_an_earlier_shape(inputs: Arrays, buffers: Arrays, state: State) -> None:
+    """Gives one ULP more where a larger shape has been seen: within tolerance, but not the same bytes."""
+    size = inputs["A"].size
+    state["largest"] = max(state.get("largest", 0), size)
+    multiply(inputs, buffers, state)
+    if state["largest"] > size:
+        buffers["C"][:] = np.nextafter(buffers["C"], np.float32(np.inf))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (last_row_unwritten, Reason.OUTPUT_NOT_WRITTEN),
+        (nothing_written, Reason.OUTPUT_NOT_WRITTEN),
+        (adds_to_output, Reason.OUTPUT_NOT_WRITTEN),
+        (zeros, Reason.WRONG_VALUES),
+        (nan_everywhere, Reason.WRONG_NONFINITE),
+        (in_half, Reason.WRONG_VALUES),
+        (shape_known_by_heart, Reason.WRONG_VALUES),
+        (right_for_one_draw, Reason.WRONG_VALUES),
+        (counts_calls, Reason.NOT_DETERMINISTIC),
+        (knows_addresses, Reason.OUTPUT_NOT_WRITTEN),
+        (remembers_an_earlier_shape, Reason.NOT_DETERMINISTIC),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_fault_has_its_reason(tmp_path: Path, kernel: Any, reason: Reason) -> None:
+    outcome = judged(tmp_path, kernel)
+    assert isinstance(outcome, Invalid), outcome
+    assert outcome.reason is reason, outcome.detail
+
+
+def test_the_unwritten_part_is_named(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, last_row_unwritten, cases=cases((8, 7, 9)), protocol=Protocol(boundary_shapes=0))
+    assert "7 of 56 elements were not written (the last row)" in outcome.detail
+    assert outcome.cases[-1].findings[0].reason is Reason.OUTPUT_NOT_WRITTEN
+    assert not outcome.cases[-1].valid
+
+
+def test_a_wide_tolerance_does_not_hide_half_precision(tmp_path: Path) -> None:
+    from decimal import Decimal
+
+    from kerneltrial.records.contract import Tolerance
+
+    loose = contract(tolerances={"C": Tolerance(relative=Decimal("0.01"), scaled=Decimal(100_000))})
+    outcome = judged(tmp_path, in_half, contract=loose)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.PRECISION_LOSS
+
+
+def test_a_nondeterministic_contract_takes_an_envelope(tmp_path: Path) -> None:
+    def wobbles(inputs: Arrays, buffers: Arrays, state: State) -> None:
+        multiply(inputs, buffers, state)
+        state["up"] = not state.get("up", False)
+        buffers["C"] *= np.float32(1 + 2.0**-22 if state["up"] else 1 - 2.0**-22)
+
+    assert judged(tmp_path, wobbles).reason is Reason.NOT_DETERMINISTIC
+    assert isinstance(judged(tmp_path, wobbles, contract=contract(deterministic=False)), Validated)
+    unwritten = judged(tmp_path, last_row_unwritten, contract=contract(deterministic=False))
+    assert unwritten.reason is Reason.OUTPUT_NOT_WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        ("inputs_intact", Reason.INPUT_CHANGED),
+        ("guards_intact", Reason.GUARD_OVERWRITTEN),
+        ("scratch_restored", Reason.NOT_DETERMINISTIC),
+    ],
+)
+def test_what_the_device_saw_beside_outputs_counts(tmp_path: Path, flag: str, reason: Reason) -> None:
+    runner = FakeRunner()
+    runner.flags[flag] = False
+    outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(), plan(), runner)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is reason
+
+
+def test_uninitialised_scratch_is_poisoned_too(tmp_path: Path) -> None:
+    scratch = (Scratch(name="W", dtype="float32", elements="m", initial="uninitialised"),)
+
+    def trusts_scratch(inputs: Arrays, buffers: Arrays, state: State) -> None:
+        multiply(inputs, buffers, state)
+        buffers["C"][:, 0] += np.where(buffers["W"] > 1, np.float32(1), np.float32(0))
+
+    outcome = judged(tmp_path, trusts_scratch, plan(scratch=scratch))
+    assert outcome.reason is Reason.OUTPUT_NOT_WRITTEN
+    assert "scratch" in outcome.detail
+
+
+def finding(reason: Reason) -> Finding:
+    return Finding(reason=reason, detail="as the device says")
+
+
+def test_a_finding_of_the_device_ends_it(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, lambda *_: finding(Reason.OUT_OF_BOUNDS))
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.OUT_OF_BOUNDS
+
+
+@pytest.mark.parametrize("reason", [Reason.RUNNER_DIED, Reason.OUT_OF_MEMORY, Reason.UNSUPPORTED_INSTRUCTION])
+def test_what_is_not_the_candidates_fault_is_unchecked(tmp_path: Path, reason: Reason) -> None:
+    outcome = judged(tmp_path, lambda *_: finding(reason))
+    assert isinstance(outcome, Unchecked)
+    assert outcome.reason is reason
+
+
+def test_a_lost_device_stops_the_stage(tmp_path: Path) -> None:
+    with pytest.raises(JudgeProblem, match="lost"):
+        judged(tmp_path, lambda *_: finding(Reason.DEVICE_LOST))
+
+
+def test_a_refusal_goes_by_its_class(tmp_path: Path) -> None:
+    judge = Judge(setup(tmp_path))
+    refusing = FakeRunner(refuses=finding(Reason.UNSUPPORTED_INSTRUCTION))
+    assert isinstance(judge.judge_candidate(built(), binary(), plan(), refusing), Unchecked)
+    failing = FakeRunner(refuses=finding(Reason.LAUNCH_FAILED))
+    assert isinstance(judge.judge_candidate(built(), binary(), plan(), failing), Invalid)
+
+
+def test_a_plan_without_a_launch_for_a_shape_is_invalid(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, multiply, plan(when="m == 8"))
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.NO_LAUNCH_FOR_SHAPE
+
+
+def test_a_screened_binary_never_runs(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    ptx = ".visible .entry k() {\n .reg .u32 %r<2>;\n mov.u32 %r1, %clock;\n ret;\n}\n"
+    outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(ptx), plan(), runner)
+    assert outcome.reason is Reason.FORBIDDEN_INSTRUCTION
+    assert runner.loaded == 0
+
+
+def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:
+    absent = finding(Reason.CHECK_ABSENT)
+    runner = FakeRunner(unchecked=(absent,))
+    outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(), plan(), runner)
+    assert isinstance(outcome, Validated)
+    assert outcome.unchecked == (absent,)
+
+
+def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (128, 96, 64))))
+    outcome = judge.judge_candidate(built(), binary(), plan(), runner)
+    assert isinstance(outcome, Validated)
+    assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT]
+    assert "case_1" in outcome.unchecked[0].detail
+    levels = [c.checks for c in runner.conditions]
+    assert levels.count("all") == 5 * 5  # the small case and four boundary shapes, each draw once
+    assert {c.poison for c in runner.conditions} == {"nan", "huge"}
+    assert len({c.offset_bytes for c in runner.conditions}) == 2
+
+
+def test_kernels_of_large_shapes_only_are_looked_at_closely_once(tmp_path: Path) -> None:
+    small, large = plan(when="m < 100").variants[0], plan().variants[0]
+    other = with_entry(large, "wide")
+    runner = FakeRunner()
+    judge = Judge(
+        setup(tmp_path, cases=cases((8, 7, 9), (128, 96, 64), (256, 96, 64)), protocol=Protocol(boundary_shapes=0))
+    )
+    outcome = judge.judge_candidate(built(), binary(), LaunchPlan(variants=(small, other)), runner)
+    assert isinstance(outcome, Validated)
+    assert [c.checks for c in runner.conditions].count("all") == 5 + 1
+    assert len(outcome.unchecked) == 2
+
+
+def with_entry(variant: Any, entry: str) -> Any:
+    import msgspec
+
+    launch = msgspec.structs.replace(variant.launches[0], entry=entry)
+    return msgspec.structs.replace(variant, launches=(launch,))
+
+
+def test_cheap_cases_come_first(tmp_path: Path) -> None:
+    judge = Judge(setup(tmp_path, cases=cases((100, 60, 60), (3, 3, 3)), protocol=Protocol(boundary_shapes=0)))
+    outcome = judge.judge_candidate(built(), binary(), plan(), FakeRunner())
+    assert [v.case for v in outcome.cases] == ["case_1", "case_0"]
+
+
+def test_answers_are_worked_out_once_for_all_candidates(tmp_path: Path) -> None:
+    judge = Judge(setup(tmp_path))
+    baseline = judge.setup.baseline.runner
+    assert isinstance(baseline, FakeRunner)
+    for _ in range(3):
+        assert isinstance(judge.judge_candidate(built(), binary(), plan(), FakeRunner()), Validated)
+    assert len(baseline.conditions) == 6 * 5
+    assert baseline.loaded == 1
+
+
+def test_a_failing_baseline_is_no_fault_of_the_candidate(tmp_path: Path) -> None:
+    broken = subject(lambda *_: finding(Reason.OUT_OF_BOUNDS))
+    with pytest.raises(JudgeProblem, match="baseline"):
+        judged(tmp_path, multiply, baseline=broken)
+
+
+def test_more_repeats_make_more_runs(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    single = Cases(cases=(Case(name="one", kind="correctness", dimensions={"m": 2, "n": 3, "k": 4}),))
+    protocol = Protocol(boundary_shapes=0, repeats=4)
+    Judge(setup(tmp_path, cases=single, protocol=protocol)).judge_candidate(built(), binary(), plan(), runner)
+    assert len(runner.conditions) == 4 * 5 + 1  # and once more for the history over shapes
