@@ -18,7 +18,7 @@ from kerneltrial.records.record import Record
 Readings = dict[str, tuple[float, ...]]
 
 
-class Schedule(Record):
+class Schedule(Record, frozen=True):
     """How many rounds, in which order, from which seed: what `TimingRequest` says of them."""
 
     rounds: int
