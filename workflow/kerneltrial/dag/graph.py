@@ -71,11 +71,15 @@ STAGES: dict[str, Stage] = {  # in topological order
         loop=True,
     ),
     "time": Stage(
-        "timing", sources=("cases",), same=("lock", "qualify", "propose", "build", "validate"), code=_RUNNER, loop=True
+        "timing",
+        sources=("cases", "oracle"),
+        same=("lock", "qualify", "propose", "build", "validate"),
+        code=_RUNNER,
+        loop=True,
     ),
     "holdout": Stage(
         "holdout",
-        sources=("oracle", "holdout"),
+        sources=("cases", "oracle", "holdout"),
         same=("lock", "qualify", "propose", "build", "validate"),
         code=_RUNNER,
         loop=True,

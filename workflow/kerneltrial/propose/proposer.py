@@ -8,7 +8,7 @@ from kerneltrial.records.candidate import Candidate, Language
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.proposal import Attempt, Duplicate, ModelUsage, Origin, Proposal, Proposed, Unusable
 from kerneltrial.records.reason import Reason
-from kerneltrial.records.record import Record
+from kerneltrial.records.record import Digest, Record
 from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.objects import Objects
 
@@ -41,9 +41,13 @@ class Proposer(Protocol):
 
 def candidate_of(draft: Draft) -> Candidate:
     """Return the candidate of a draft; its id is the digest of the canonical {language, source digest, plan}."""
-    source = digest(draft.source)
-    identity = {"language": draft.language, "source": source, "plan": draft.plan}
-    return Candidate(id=digest(canonical(identity)), language=draft.language, source=source, plan=draft.plan)
+    return identified(draft.language, digest(draft.source), draft.plan)
+
+
+def identified(language: Language, source: Digest, plan: LaunchPlan) -> Candidate:
+    """Return the candidate with its id; `source` is the digest of its text."""
+    identity = {"language": language, "source": source, "plan": plan}
+    return Candidate(id=digest(canonical(identity)), language=language, source=source, plan=plan)
 
 
 def assemble(

@@ -45,6 +45,8 @@ class Ground:
             protocol=self.lock.protocol,
             oracle=oracle.load(self.job.source("oracle")),
             baseline=baseline,
+            folder=self.job.source("cases").parent,
+            seed=self.lock.seed,
         )
 
     def baseline(self, qualification: Qualification, runner: Runner) -> Subject:

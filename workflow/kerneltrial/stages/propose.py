@@ -47,4 +47,4 @@ def _withheld(job: Job) -> Unusable | None:
 def _proposer(job: Job, lock: Lock) -> Proposer:
     if lock.proposer == "files":
         return Files(job.source("candidates").parent)
-    return open_search(job.source("space"), lock.contract, lock.cases, lock.device, lock.seed)
+    return open_search(job.source("space"), lock.cases, lock.device, lock.seed)

@@ -1,0 +1,113 @@
+"""Confirm: winner and baseline again, in fresh processes, on fresh values. The decision rests on this alone."""
+
+import dataclasses
+import hashlib
+
+import msgspec
+
+from kerneltrial.decide.winner import choose_winner
+from kerneltrial.devices.device import Refused, Samples
+from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.validation import Judge
+from kerneltrial.measure.confirm import confirmed_case, draw_process, geometric_interval, process_request
+from kerneltrial.records.build import Build, Built
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.case import Case, Cases
+from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed, NoWinner
+from kerneltrial.records.decision import Winner
+from kerneltrial.records.proposal import Proposal
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.reason import Finding
+from kerneltrial.records.validation import Invalid, Unchecked
+from kerneltrial.stages.gathered import judged
+from kerneltrial.stages.ground import Ground, binary_of, ground
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.measuring import (
+    Drawn,
+    Kernel,
+    checked,
+    input_sets,
+    measurement_key,
+    performance_cases,
+    timing_request,
+)
+from kerneltrial.store.measurements import Stored
+
+
+def run(job: Job) -> Confirmation:
+    """Judge and measure the search's winner again."""
+    winner = choose_winner(judged(job))
+    if isinstance(winner, NoWinner):
+        return Confirmation(outcome=winner)
+    candidate, built = _chosen(job, winner)
+    with ground(job) as g:
+        findings = _judged_again(g, candidate, built)
+        if g.lock.device.kind == "cpu":
+            outcome: Confirmed | NotTimed = NotTimed(
+                winner=winner.candidate, ratio=winner.geometric_mean, valid=not findings, findings=findings
+            )
+        else:
+            outcome = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
+    return Confirmation(outcome=outcome)
+
+
+def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
+    proposals, builds = job.records("propose", Proposal), job.records("build", Build)
+    number = winner.iteration - 1
+    candidate = next(c for c in proposals[number].candidates if c.id == winner.candidate)
+    built = next(b for b in builds[number].candidates if isinstance(b, Built) and b.candidate == winner.candidate)
+    return candidate, built
+
+
+def _judged_again(g: Ground, candidate: Candidate, built: Built) -> tuple[Finding, ...]:
+    """What is wrong with the winner on fresh values; empty where nothing is."""
+    qualification = g.job.record("qualify", Qualification)
+    with g.runner() as own, g.runner() as runner:
+        setup = g.setup(g.baseline(qualification, own))
+        fresh = Cases(cases=tuple(_fresh(case) for case in setup.cases.cases))
+        judge = Judge(dataclasses.replace(setup, cases=fresh))
+        outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
+    if isinstance(outcome, Invalid | Unchecked):
+        return (Finding(reason=outcome.reason, detail=outcome.detail),)
+    return ()
+
+
+def _fresh(case: Case) -> Case:
+    """The case with another seed; values from files stay what they are."""
+    seed = int.from_bytes(hashlib.sha256(f"confirmation {case.name} {case.seed}".encode()).digest()[:6], "big")
+    return msgspec.structs.replace(case, seed=seed)
+
+
+def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmed | NotTimed:
+    """Every performance case in several fresh processes, the process as the outer loop, so that drift falls on all cases."""
+    qualification = g.job.record("qualify", Qualification)
+    pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
+    cases = [_fresh(case) for case in performance_cases(g)]
+    drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
+    with g.runner() as runner:
+        answers = Judge(g.setup(g.baseline(qualification, runner))).answers
+        try:
+            for process in range(g.lock.protocol.confirmation_processes):
+                for case in cases:
+                    drawn[case.name].append(_draw(g, pair, case, process, answers))
+        except Refused as refused:
+            return NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=(refused.finding,))
+    faults = [fault for stored in drawn.values() for s in stored for fault in s.value.faults]
+    samples = {name: [s.value.samples for s in stored] for name, stored in drawn.items()}
+    confidence = float(g.lock.protocol.confidence)
+    return Confirmed(
+        winner=winner.built.candidate,
+        cases=tuple(confirmed_case(n, samples[n], [s.digest for s in drawn[n]], confidence) for n in samples),
+        geometric_mean=geometric_interval(list(samples.values()), confidence),
+        valid=not (findings or faults),
+        findings=(*findings, *faults),
+    )
+
+
+def _draw(g: Ground, pair: tuple[Kernel, Kernel], case: Case, process: int, answers: Answers) -> Stored[Drawn]:
+    def draw() -> Drawn:
+        request = process_request(timing_request(g, pair, case), process)
+        samples: Samples = draw_process(g.runner, request, input_sets(g, case))
+        return checked(g, pair[1], case, answers, samples)
+
+    return g.job.measurements.once(measurement_key(g, pair, case, f"confirmation {process}"), draw, Drawn)

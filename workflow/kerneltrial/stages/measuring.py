@@ -1,0 +1,113 @@
+"""Figures of one binary and case, drawn once and found again: raw samples on `cuda`, counts on `cpu`."""
+
+from collections.abc import Sequence
+
+from kerneltrial.devices.device import Conditions, Samples, TimingRequest, Values
+from kerneltrial.inputs.resolve import resolve
+from kerneltrial.inputs.values import generate
+from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.timed import timed_fault
+from kerneltrial.measure.rounds import count_candidate, time_candidate, without_outputs
+from kerneltrial.records.build import Built, Cubin
+from kerneltrial.records.case import Case
+from kerneltrial.records.counts import Counts
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.reason import Finding
+from kerneltrial.records.record import Record
+from kerneltrial.stages.ground import Ground, binary_of
+from kerneltrial.store.measurements import Stored
+
+INPUT_SETS = 3  # rotated from call to call, so that no launch finds the inputs of the one before
+
+
+class Kernel(Record):
+    """A build and its launch plan: what a measurement is of."""
+
+    built: Built
+    plan: LaunchPlan
+
+
+class Drawn(Record):
+    """Samples, and what was wrong with the outputs of the timed launches."""
+
+    samples: Samples
+    faults: tuple[Finding, ...]
+
+
+def performance_cases(g: Ground) -> tuple[Case, ...]:
+    """The cases that are timed or counted."""
+    return tuple(case for case in g.lock.cases.cases if case.kind == "performance")
+
+
+def counts_of(g: Ground, kernel: Kernel, case: Case) -> Stored[Counts]:
+    """Counts of one call; `Refused` passes through."""
+
+    def draw() -> Counts:
+        call = resolve(kernel.plan, g.lock.contract, case.dimensions, kernel.built.abi)
+        conditions = Conditions(
+            poison="nan", checks="bounds", budget_instructions=g.lock.protocol.budget_instructions
+        )
+        with g.runner() as runner:
+            return count_candidate(
+                runner, binary_of(kernel.built, g.job.objects), call, _values(g, case, 0), conditions
+            )
+
+    return g.job.measurements.once({"counts": _identity(kernel), **_conditions(g, case)}, draw, Counts)
+
+
+def samples_of(g: Ground, pair: tuple[Kernel, Kernel], case: Case, answers: Answers) -> Stored[Drawn]:
+    """Samples of a candidate beside the baseline, in one process; the pair is (baseline, candidate)."""
+    request = timing_request(g, pair, case)
+
+    def draw() -> Drawn:
+        with g.runner() as runner:
+            samples = time_candidate(runner, request, input_sets(g, case))
+        return checked(g, pair[1], case, answers, samples)
+
+    return g.job.measurements.once(measurement_key(g, pair, case, "search"), draw, Drawn)
+
+
+def measurement_key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, role: str) -> dict[str, object]:
+    """What a measurement is stored under: binaries, plans, case, protocol, device fingerprint, and its role."""
+    baseline, candidate = (_identity(kernel) for kernel in pair)
+    return {"samples": candidate, "beside": baseline, "role": role, **_conditions(g, case)}
+
+
+def checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples: Samples) -> Drawn:
+    """The samples with what was wrong in the outputs of the timed launches."""
+    call = resolve(candidate.plan, g.lock.contract, case.dimensions, candidate.built.abi)
+    fault = timed_fault(answers, case, call, samples.outputs)
+    return Drawn(samples=without_outputs(samples), faults=() if fault is None else (fault,))
+
+
+def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case) -> TimingRequest:
+    """Baseline, the same again and the candidate, interleaved in random order."""
+    baseline, candidate = pair
+    contract = g.lock.contract
+    return TimingRequest(
+        baseline=binary_of(baseline.built, g.job.objects),
+        baseline_call=resolve(baseline.plan, contract, case.dimensions, baseline.built.abi),
+        candidate=binary_of(candidate.built, g.job.objects),
+        candidate_call=resolve(candidate.plan, contract, case.dimensions, candidate.built.abi),
+        rounds=g.lock.protocol.rounds,
+        clock=g.lock.protocol.clock,
+        seed=g.lock.seed,
+    )
+
+
+def input_sets(g: Ground, case: Case) -> Sequence[Values]:
+    """The inputs that timed launches rotate through: the case's first draws."""
+    return [_values(g, case, draw) for draw in range(INPUT_SETS)]
+
+
+def _values(g: Ground, case: Case, draw: int) -> Values:
+    return generate(g.lock.contract, case, draw, g.job.source("cases").parent)
+
+
+def _identity(kernel: Kernel) -> dict[str, object]:
+    cubin = kernel.built.cubin
+    return {"binary": cubin.digest if isinstance(cubin, Cubin) else kernel.built.ptx, "plan": kernel.plan}
+
+
+def _conditions(g: Ground, case: Case) -> dict[str, object]:
+    return {"case": case, "protocol": g.lock.protocol, "device": g.lock.device, "contract": g.lock.contract}

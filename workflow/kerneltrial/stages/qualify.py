@@ -1,0 +1,96 @@
+"""Qualify: each case can fail someone, the baseline passes, the oracle has a second opinion."""
+
+import contextlib
+from pathlib import Path
+
+from kerneltrial.build.builder import Builder, builder_preload
+from kerneltrial.devices.device import Refused
+from kerneltrial.inputs.plans import plan_path, read_plan
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.qualification import Qualified, qualify
+from kerneltrial.judge.setup import Subject
+from kerneltrial.judge.validation import Judge
+from kerneltrial.measure.rounds import case_latency
+from kerneltrial.measure.score import score
+from kerneltrial.propose.proposer import identified
+from kerneltrial.records.build import Built
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.ground import Ground, binary_of, ground
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.measuring import Kernel, counts_of, performance_cases, samples_of
+
+
+def run(job: Job) -> Qualification:
+    """Compile baseline and reference, try the null candidates, measure the baseline.
+
+    Raises
+    ------
+    InputProblem, QualificationProblem
+        The baseline does not compile or is wrong, a case cannot fail anyone, oracle and reference disagree.
+    """
+    lock = job.record("lock", Lock)
+    kernels = _compiled(job, lock)
+    baseline = kernels["baseline"]
+    with ground(job) as g, contextlib.ExitStack() as open_runners:
+
+        def subject(kernel: Kernel) -> Subject:
+            runner = open_runners.enter_context(g.runner())
+            binary = binary_of(kernel.built, job.objects)
+            return Subject(binary=binary, plan=kernel.plan, abi=kernel.built.abi, runner=runner)
+
+        judge = Judge(g.setup(subject(baseline)))
+        reference = subject(kernels["reference"]) if "reference" in kernels else None
+        qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
+        performance = _performance(g, baseline, judge.answers)
+    return Qualification(
+        baseline=baseline.built,
+        baseline_plan=baseline.plan,
+        cases=qualified.cases,
+        second_opinion=qualified.second_opinion,
+        performance=performance,
+        unchecked=qualified.unchecked,
+    )
+
+
+def _compiled(job: Job, lock: Lock) -> dict[str, Kernel]:
+    """The trusted kernels, built by the same compiler in the same kind of child as any candidate."""
+    found: dict[str, Kernel] = {}
+    with Nursery(builder_preload({"cuda_cpp"})) as nursery:
+        builder = Builder(nursery, lock.contract, lock.device.arch, lock.device.kind)
+        for group in ("baseline", "reference"):
+            if not job.sources[group]:
+                continue
+            path = job.source(group)
+            source, plan = path.read_bytes(), read_plan(plan_path(path))
+            candidate = identified("cuda_cpp", job.objects.put(source), plan)
+            built = builder.build(candidate, source, job.objects)
+            if not isinstance(built, Built):
+                raise InputProblem(f"{_name(path, job)}: {built.reason.value}: {built.detail}; correct the {group}")
+            found[group] = Kernel(built=built, plan=plan)
+    return found
+
+
+def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLatency | BaselineCounts:
+    """The baseline's own figures: timed beside itself, or counted."""
+    try:
+        if g.lock.device.kind == "cpu":
+            return BaselineCounts(
+                cases={c.name: score(counts_of(g, baseline, c).value) for c in performance_cases(g)}
+            )
+        found: dict[str, float] = {}
+        for case in performance_cases(g):
+            stored = samples_of(g, (baseline, baseline), case, answers)
+            if stored.value.faults:
+                raise InputProblem(f"the baseline is wrong when it is timed: {stored.value.faults[0].detail}")
+            latency = case_latency(case.name, stored.value.samples, stored.digest, float(g.lock.protocol.confidence))
+            found[case.name] = latency.baseline_warm_us
+        return BaselineLatency(cases=found)
+    except Refused as refused:
+        raise InputProblem(f"the baseline cannot be measured on {g.lock.device.kind}: {refused}") from refused
+
+
+def _name(path: Path, job: Job) -> str:
+    return str(path.relative_to(job.root))

@@ -1,0 +1,80 @@
+"""Time: how long each valid candidate takes, beside the baseline in one process; on `cpu`, what it costs in counts."""
+
+from kerneltrial.devices.device import Refused
+from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.validation import Judge
+from kerneltrial.measure.rounds import case_counts, case_latency
+from kerneltrial.measure.statistics import geometric_mean
+from kerneltrial.records.build import Built
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed, Timing, Untimed
+from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
+from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.measuring import Kernel, counts_of, performance_cases, samples_of
+from kerneltrial.stages.passed import skipped_after
+
+Outcome = Timed | Counted | Untimed
+
+
+def run(job: Job) -> Timing:
+    """Measure the valid candidates; the others are skipped."""
+    verdicts = {v.candidate: v for v in job.record("validate", Validation).candidates}
+    pairs = candidates_and_builds(job)
+    valid = [(c, b) for c, b in pairs if b is not None and isinstance(verdicts[c.id], Validated)]
+    measured: dict[str, Outcome] = {}
+    if valid:
+        qualification = job.record("qualify", Qualification)
+        baseline = Kernel(built=qualification.baseline, plan=qualification.baseline_plan)
+        with ground(job) as g:
+            outcomes = _counted(g, baseline, valid) if g.lock.device.kind == "cpu" else _timed(g, baseline, valid)
+        measured = {outcome.candidate: outcome for outcome in outcomes}
+    entries: list[Outcome | SkippedCandidate] = []
+    for candidate, _ in pairs:
+        entries.append(measured.get(candidate.id) or skipped_after(verdicts[candidate.id]))
+    return Timing(candidates=tuple(entries))
+
+
+def _counted(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) -> list[Counted | Untimed]:
+    """Counts do not disturb each other, so candidates are counted side by side."""
+
+    def one(pair: tuple[Candidate, Built]) -> Counted | Untimed:
+        candidate, built = pair
+        kernel = Kernel(built=built, plan=candidate.plan)
+        cases: list[CaseCounts] = []
+        try:
+            for case in performance_cases(g):
+                own, base = counts_of(g, kernel, case), counts_of(g, baseline, case)
+                cases.append(case_counts(case.name, own.value, base.value, own.digest))
+        except Refused as refused:
+            return Untimed(candidate=candidate.id, reason=refused.finding.reason, detail=refused.finding.detail)
+        mean = geometric_mean([case.ratio for case in cases])
+        return Counted(candidate=candidate.id, cases=tuple(cases), geometric_mean=mean)
+
+    return in_parallel(one, valid, len(valid))
+
+
+def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) -> list[Timed | Untimed]:
+    """One process a candidate and case, one after another: nothing else may use the card."""
+    with g.runner() as runner:
+        qualification = g.job.record("qualify", Qualification)
+        answers = Judge(g.setup(g.baseline(qualification, runner))).answers
+        return [_time(g, (baseline, Kernel(built=b, plan=c.plan)), answers) for c, b in valid]
+
+
+def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers) -> Timed | Untimed:
+    candidate = pair[1].built.candidate
+    cases: list[CaseLatency] = []
+    try:
+        for case in performance_cases(g):
+            stored = samples_of(g, pair, case, answers)
+            if stored.value.faults:
+                fault = stored.value.faults[0]
+                return Untimed(candidate=candidate, reason=fault.reason, detail=fault.detail)
+            confidence = float(g.lock.protocol.confidence)
+            cases.append(case_latency(case.name, stored.value.samples, stored.digest, confidence))
+    except Refused as refused:
+        return Untimed(candidate=candidate, reason=refused.finding.reason, detail=refused.finding.detail)
+    mean = geometric_mean([case.speedup.middle for case in cases])
+    return Timed(candidate=candidate, cases=tuple(cases), geometric_mean=mean)
