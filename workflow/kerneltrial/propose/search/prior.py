@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.columns import Columns, Integers, column
-from kerneltrial.propose.search.space import PriorTerms, SpaceFile
+from kerneltrial.propose.search.space_file import PriorTerms, SpaceFile, bare
 from kerneltrial.records.device import Device
 from kerneltrial.records.plan import Variant
 
@@ -69,14 +69,14 @@ def estimate(file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card
     cycles, blocks = np.zeros(rows), np.zeros(rows, dtype=np.int64)
     left = np.arange(rows)
     for variant in file.plan.variants:
-        holds = column(_bare(variant.when), {name: held[left] for name, held in known.items()}) != 0
+        holds = column(bare(variant.when), {name: held[left] for name, held in known.items()}) != 0
         taken, left = left[holds], left[~holds]
         if taken.size:
             found = _estimate(file.prior, variant, {name: held[taken] for name, held in known.items()}, card)
             cycles[taken], blocks[taken] = found.cycles, found.blocks
     if left.size:
         shape = ", ".join(f"{name}={size}" for name, size in dimensions.items())
-        raise InputProblem(f"the plan of the space has no launch for {shape}; add a variant, or correct a `when`")
+        raise InputProblem(f"the plan has no launch for {shape}; add a variant, or correct a `when`")
     return Estimate(cycles, blocks)
 
 
@@ -117,10 +117,5 @@ def _occupancy(card: Card, threads: Integers, registers: Integers, shared_bytes:
 
 
 def _product(expressions: Sequence[str], known: Columns) -> Integers:
-    product: Integers = reduce(np.multiply, [np.maximum(0, column(_bare(e), known)) for e in expressions])
+    product: Integers = reduce(np.multiply, [np.maximum(0, column(bare(e), known)) for e in expressions])
     return product
-
-
-def _bare(expression: str) -> str:
-    """Return a template expression with {EXPR} as (EXPR): its value when parameters count as dimensions too."""
-    return expression.replace("{", "(").replace("}", ")")

@@ -4,7 +4,8 @@ import numpy as np
 
 from kerneltrial.propose.history import Tried
 from kerneltrial.propose.search.prior import Card, Dimensions, estimate
-from kerneltrial.propose.search.space import Because, Parameters, Space, sentence
+from kerneltrial.propose.search.space import Space
+from kerneltrial.propose.search.space_file import Because, Parameters, check_reasons, sentence
 from kerneltrial.records.candidate import Pattern
 
 
@@ -12,6 +13,8 @@ class Reasoning:
     """Sentences for the configurations of a space; `case` is the performance case that they speak of."""
 
     def __init__(self, space: Space, case: Dimensions, card: Card) -> None:
+        known = {*space.table, *case, "blocks", "multiprocessors"}
+        check_reasons(space.path, space.file, known, {"case"})
         self.space = space
         self.case = case
         self.card = card

@@ -50,7 +50,10 @@ class Search:
         self.rows = {tuple(c.values()): row for row, c in enumerate(space.configurations)}
         card = card_of(device)
         self.reasoning = Reasoning(space, cases[0], card)
-        guess = -log_cycles(space.file, space.table, cases, card)
+        try:
+            guess = -log_cycles(space.file, space.table, cases, card)
+        except InputProblem as fault:
+            raise InputProblem(f"{space.path}: {fault}") from None
         self.points = Points(_features(space), guess - guess.mean())
         self.tie_break = np.random.Generator(np.random.PCG64(seed)).permutation(len(space.configurations))
 

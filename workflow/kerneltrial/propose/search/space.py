@@ -4,75 +4,21 @@ A space is the team's own file, so what is wrong with it is an `InputProblem`. I
 `inputs.expressions`; nothing of it is evaluated as Python.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
-from kerneltrial.inputs.contracts import with_text_expressions
-from kerneltrial.inputs.documents import read_document, to_record
-from kerneltrial.inputs.expressions import evaluate, names
+from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.columns import Columns, Integers, column
-from kerneltrial.records.candidate import Language, Pattern
+from kerneltrial.propose.search.space_file import Parameters, SpaceFile, filled, read_space_file
 from kerneltrial.records.plan import LaunchPlan
-from kerneltrial.records.record import Expression, Name, Record, Text
 
 MAXIMUM_CONFIGURATIONS = 20_000
 MAXIMUM_ROWS = 1_000_000  # on the way, before the last constraints
 MAXIMUM_SOURCE_BYTES = 1_000_000
-_BRACES = re.compile(r"\{([^{}]+)\}")
-
-Parameters = Mapping[str, int]
-
-
-class Seed(Record):
-    """A configuration that an expert chose, and why."""
-
-    parameters: dict[Name, int]
-    hypothesis: Text
-    pattern: Pattern = "hardware"
-
-
-class Because(Record):
-    """Why a change of a parameter could pay. `because` is a sentence; {EXPR} in it becomes a number or a name."""
-
-    because: Text
-    pattern: Pattern = "none"
-
-
-class PriorTerms(Record):
-    """What a configuration costs, as expressions in parameters and dimensions (see `prior`).
-
-    `registers` a thread, `shared_bytes` a block, `instructions` a thread issues, `steps` that wait for global memory,
-    `traffic_bytes` between a block and the level-2 cache, `tail_bytes` that the last block moves when others are done.
-    """
-
-    registers: Expression = "32"
-    shared_bytes: Expression = "0"
-    instructions: Expression = "1"
-    steps: Expression = "1"
-    traffic_bytes: Expression = "0"
-    tail_bytes: Expression = "0"
-
-
-class SpaceFile(Record):
-    """space.yaml. `derived` names may use parameters and the derived names before them."""
-
-    source: str
-    parameters: Annotated[dict[Name, Annotated[tuple[int, ...], Meta(min_length=1)]], Meta(min_length=1, max_length=24)]
-    plan: LaunchPlan
-    language: Language = "cuda_cpp"
-    derived: dict[Name, Expression] = {}
-    constraints: tuple[Expression, ...] = ()
-    prior: PriorTerms = PriorTerms()
-    seeds: tuple[Seed, ...] = ()
-    reasons: dict[Name, Because] = {}
 
 
 @dataclass(frozen=True)
@@ -95,8 +41,7 @@ class Space:
 
     def plan(self, parameters: Parameters) -> LaunchPlan:
         """Return the launch plan of one configuration: expressions in the dimensions alone."""
-        known = self.named(parameters)
-        document = _filled(msgspec.to_builtins(self.file.plan), known, f"{self.path}: plan")
+        document = filled(msgspec.to_builtins(self.file.plan), self.named(parameters))
         try:
             return msgspec.convert(document, LaunchPlan)
         except msgspec.ValidationError as fault:
@@ -118,18 +63,19 @@ def read_space(path: Path) -> Space:
     InputProblem
         Where a file is absent or wrong, a name is unknown, a seed is no valid configuration, or nothing is valid.
     """
-    file = to_record(with_text_expressions(read_document(path)), SpaceFile, str(path))
-    _check_names(path, file)
+    file = read_space_file(path)
     template = _read_template(path.parent / file.source)
-    table = _enumerate(path, file)
+    try:
+        table = _enumerate(path, file)
+    except ExpressionProblem as fault:
+        raise InputProblem(f"{path}: {fault}") from None
     rows = zip(*(table[name].tolist() for name in file.parameters), strict=True)
     configurations = tuple(dict(zip(file.parameters, row, strict=True)) for row in rows)
     if not configurations:
         raise InputProblem(f"{path}: no configuration meets the constraints; loosen one of them")
     if len(configurations) > MAXIMUM_CONFIGURATIONS:
-        raise InputProblem(
-            f"{path}: {len(configurations)} configurations are valid, at most {MAXIMUM_CONFIGURATIONS} can be"
-        )
+        many = len(configurations)
+        raise InputProblem(f"{path}: {many} configurations are valid, at most {MAXIMUM_CONFIGURATIONS} can be")
     for number, seed in enumerate(file.seeds, start=1):
         if seed.parameters not in configurations:
             raise InputProblem(f"{path}: seeds, number {number}: {seed.parameters} is no valid configuration")
@@ -149,26 +95,6 @@ def _read_template(path: Path) -> str:
         raise InputProblem(f"{path}: is not UTF-8 text") from None
 
 
-def _check_names(path: Path, file: SpaceFile) -> None:
-    known = set(file.parameters)
-    for name, expression in file.derived.items():
-        _refuse_unknown(f"{path}: derived.{name}", expression, known)
-        if name in known:
-            raise InputProblem(f"{path}: derived.{name}: a parameter has this name too; rename one")
-        known.add(name)
-    for number, expression in enumerate(file.constraints, start=1):
-        _refuse_unknown(f"{path}: constraints, number {number}", expression, known)
-    for name in file.reasons:
-        if name not in file.parameters:
-            raise InputProblem(f"{path}: reasons.{name} is no parameter; known are {', '.join(file.parameters)}")
-
-
-def _refuse_unknown(where: str, expression: str, known: set[str]) -> None:
-    unknown = sorted(names(expression) - known)
-    if unknown:
-        raise InputProblem(f"{where}: {unknown[0]!r} is no parameter; known are {', '.join(sorted(known))}")
-
-
 def _enumerate(path: Path, file: SpaceFile) -> Columns:
     """Return the valid configurations, a column a parameter; a constraint is applied once its names have values."""
     table: dict[str, Integers] = {}
@@ -176,7 +102,7 @@ def _enumerate(path: Path, file: SpaceFile) -> Columns:
         values = np.array(file.parameters[name], dtype=np.int64)
         rows = len(next(iter(table.values()))) if table else 1
         if rows * len(values) > MAXIMUM_ROWS:
-            raise InputProblem(f"{path}: more than {MAXIMUM_ROWS} configurations before {name}; add constraints")
+            raise InputProblem(f"{path}: more than {MAXIMUM_ROWS} configurations at parameter {name}; add constraints")
         table = {known: np.repeat(held, len(values)) for known, held in table.items()}
         table[name] = np.tile(values, rows)
         for which in derived:
@@ -188,7 +114,7 @@ def _enumerate(path: Path, file: SpaceFile) -> Columns:
 
 
 def _ready(file: SpaceFile) -> list[tuple[list[str], list[str]]]:
-    """Return, for each parameter, the derived names and the constraints that can be evaluated once it has a value."""
+    """Return, for each parameter, the derived names and constraints that can be evaluated once it has a value."""
     depth_of = {name: depth for depth, name in enumerate(file.parameters)}
     steps: list[tuple[list[str], list[str]]] = [([], []) for _ in file.parameters]
     for name, expression in file.derived.items():
@@ -197,17 +123,3 @@ def _ready(file: SpaceFile) -> list[tuple[list[str], list[str]]]:
     for constraint in file.constraints:
         steps[max((depth_of[used] for used in names(constraint)), default=0)][1].append(constraint)
     return steps
-
-
-def _filled(document: Any, known: Parameters, where: str) -> Any:
-    """Return a document with each {EXPR} in its texts replaced by the expression's value."""
-    if isinstance(document, dict):
-        return {key: _filled(item, known, f"{where}.{key}") for key, item in document.items()}
-    if isinstance(document, list | tuple):
-        return [_filled(item, known, where) for item in document]
-    return _BRACES.sub(lambda m: str(evaluate(m[1], known)), document) if isinstance(document, str) else document
-
-
-def sentence(text: str, known: Mapping[str, int], words: Mapping[str, str]) -> str:
-    """Return `text` with each {EXPR} replaced by its value in `known`, or by the word of that name."""
-    return _BRACES.sub(lambda m: words[m[1]] if m[1] in words else str(evaluate(m[1], known)), text)
