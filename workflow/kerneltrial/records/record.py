@@ -1,12 +1,13 @@
 """What every record shares: frozen, strict, no unknown fields; and the small types that fields are made of."""
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, dataclass_transform
 
 import msgspec
 from msgspec import Meta
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)  # subclasses inherit both; type checkers are told
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value that is written once and never changed; equal content means equal bytes in canonical form."""
 
