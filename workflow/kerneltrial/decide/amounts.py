@@ -57,6 +57,16 @@ def number(value: Decimal | float, digits: int = 3) -> str:
     return ("−" if shown < 0 else "") + f"{abs(shown):,f}"
 
 
+def plain(value: Decimal) -> str:
+    """A figure that a person set, as it was set.
+
+    >>> plain(Decimal("12.00")), plain(Decimal("1.5")), plain(Decimal("1E+3"))
+    ('12', '1.5', '1000')
+    """
+    shown = format(value, "f")
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
 def factor(value: float) -> str:
     """A speedup or a ratio.
 
@@ -73,8 +83,7 @@ def percent(value: Decimal) -> str:
     ('2 %', '12.5 %')
     """
     with exactly():
-        shown = format(value * 100, "f")
-    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
+        return f"{plain(value * 100)} %"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

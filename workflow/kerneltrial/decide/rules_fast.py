@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from kerneltrial.decide.amounts import decimal, factor, number, percent, plural
+from kerneltrial.decide.amounts import decimal, factor, number, percent, plain, plural
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoEndToEnd, NotTimed, VendorSpeed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown
@@ -17,7 +17,7 @@ def confirmed_speedup(grounds: Grounds) -> RuleResult:
     """The whole interval of the speedup lies above 1 plus the minimum effect; wholly below it is a failure."""
     rule: RuleName = "confirmed_speedup"
     least = 1 + grounds.terms.now.policy.minimum_effect
-    asked = f"a speedup above {number(least, 4)}×, at the lower end of its interval"
+    asked = f"a speedup above {plain(least)}×, at the lower end of its interval"
     outcome = grounds.confirmation.outcome
     if not isinstance(outcome, Confirmed):
         return _not_timed(rule, asked, grounds)

@@ -1,6 +1,6 @@
 """Rules about being worth it: the saving, the payback, whose figures these are, who has looked."""
 
-from kerneltrial.decide.amounts import number, usd
+from kerneltrial.decide.amounts import number, plain, usd
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.payback import confirmed_speedups, payback
 from kerneltrial.decide.saving import saved_hours
@@ -36,7 +36,7 @@ def payback_within_horizon(grounds: Grounds) -> RuleResult:
     """The whole interval of the payback lies within the horizon; wholly beyond it, or never, is a failure."""
     rule: RuleName = "payback_within_horizon"
     horizon = grounds.terms.now.policy.horizon_months
-    asked = f"the pilot pays for itself within {number(horizon, 2)} months, at the worse end of the interval"
+    asked = f"the pilot pays for itself within {plain(horizon)} months, at the worse end of the interval"
     example = grounds.terms.example and isinstance(grounds.confirmation.outcome, Confirmed)
     paid = payback(grounds.spent.total_usd, grounds.confirmation, grounds.terms.now)
     if isinstance(paid, PaybackNever):
@@ -58,7 +58,7 @@ def payback_within_horizon(grounds: Grounds) -> RuleResult:
 def prize_worth_trying(grounds: Grounds) -> RuleResult:
     """The most that any kernel could save pays back the people's cost within the horizon."""
     rule: RuleName = "prize"
-    horizon = number(grounds.terms.now.policy.horizon_months, 2)
+    horizon = plain(grounds.terms.now.policy.horizon_months)
     asked = f"the most that any kernel could save pays for the pilot's people within {horizon} months"
     known, example = grounds.prize.prize, grounds.prize.example
     if isinstance(known, UnknownPrize):
@@ -76,7 +76,7 @@ def own_terms(grounds: Grounds) -> RuleResult:
     if not grounds.terms.example:
         return Passed(rule=rule, asked=asked, seen="the config says that they are", example=False)
     settled = "put your own figures under workload and prices in the config and set workload.example to false"
-    return Unknown(rule=rule, asked=asked, seen="example terms", example=True, settled_by=settled)
+    return Unknown(rule=rule, asked=asked, seen="the shipped example's figures", example=False, settled_by=settled)
 
 
 def reviewer_receipt(grounds: Grounds) -> RuleResult:

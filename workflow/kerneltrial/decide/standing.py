@@ -99,7 +99,14 @@ def by_candidate(entries: Iterable[Entry]) -> dict[str, Entry]:
 def standings(iterations: Sequence[Iteration]) -> tuple[Standing, ...]:
     """One standing an attempt, in order."""
     all_of_them = (standing for iteration in iterations for standing in _of(iteration))
-    return tuple(replace(standing, number=number) for number, standing in enumerate(all_of_them, start=1))
+    numbered = [replace(standing, number=number) for number, standing in enumerate(all_of_them, start=1)]
+    first = {standing.candidate: standing.number for standing in numbered if standing.proposed}
+    return tuple(
+        replace(standing, detail=f"the same as attempt {first[standing.candidate]}")
+        if standing.fate is Fate.DUPLICATE
+        else standing
+        for standing in numbered
+    )
 
 
 def _of(iteration: Iteration) -> Iterator[Standing]:
@@ -139,8 +146,7 @@ def _judged(start: Standing, timing: TimingEntry, holdout: HoldoutVerdict | Skip
         start = replace(start, figures=timing)
     verdict = holdout.verdict if isinstance(holdout, HoldoutVerdict) else "unchecked"
     if verdict == "failed":
-        detail = "wrong on at least one sealed case"
-        return replace(start, fate=Fate.HOLDOUT_FAILED, reason=Reason.HOLDOUT_FAILED, detail=detail)
+        return replace(start, fate=Fate.HOLDOUT_FAILED, reason=Reason.HOLDOUT_FAILED)
     if verdict == "unchecked":
         detail = "the sealed cases could not be checked"
         return replace(start, fate=Fate.HOLDOUT_UNCHECKED, reason=Reason.CHECK_ABSENT, detail=detail)

@@ -1,0 +1,174 @@
+"""The page: one HTML file without network, rendered from records. Everything that is put in is escaped."""
+
+from typing import TYPE_CHECKING, Any
+
+from kerneltrial.decide import amounts
+from kerneltrial.records.confirmation import Confirmed
+from kerneltrial.records.decision import Unknown, Winner
+from kerneltrial.records.reason import Reason
+from kerneltrial.report import plot, words
+from kerneltrial.report.amendments import changes
+from kerneltrial.report.files import source_name
+from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.not_shown import not_shown
+from kerneltrial.report.tables import rows, totals
+
+if TYPE_CHECKING:
+    import jinja2
+    import pandas as pd
+
+
+def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
+    """The whole page as text."""
+    from markupsafe import Markup
+
+    best = inputs.best
+    alternative = (
+        "Figure of every attempt and the best so far, in order of attempts; the same figures are in the table."
+    )
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            lock=inputs.lock,
+            terms=inputs.terms,
+            now=inputs.terms.now,
+            decision=inputs.decision,
+            confirmation=inputs.confirmation,
+            prize=inputs.prize,
+            qualification=inputs.qualification,
+            costs=inputs.costs,
+            clocked=inputs.clocked,
+            winner=inputs.decision.winner if isinstance(inputs.decision.winner, Winner) else None,
+            best=best,
+            best_name=source_name(best) if best else "",
+            rules=_rules(inputs),
+            next_steps=_next_steps(inputs),
+            counts=totals(table),
+            attempts=_attempts(table),
+            plot=Markup(plot.inline(drawing, alternative)),
+            per_case=_per_case(inputs),
+            amendments=changes(inputs.terms),
+            not_shown=not_shown(inputs),
+            meaning=words.MEANING[inputs.decision.outcome],
+            stop=words.STOPS[inputs.decision.stop],
+        )
+    )
+
+
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kerneltrial.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_harmless,
+    )
+    environment.filters.update(
+        usd=amounts.usd,
+        number=amounts.number,
+        factor=amounts.factor,
+        share=lambda fraction: amounts.percent(amounts.decimal(fraction)),
+        plain=amounts.plain,
+        plural=amounts.plural,
+        short=words.short,
+        kind=lambda value: type(value).__name__,
+    )
+    return environment
+
+
+def _harmless(value: Any) -> Any:
+    """Every text that is put out, apart from markup made here, shows what it hides."""
+    return words.visible(value) if type(value) is str else value
+
+
+def _rules(inputs: ReportInputs) -> list[dict[str, Any]]:
+    """Rules for the page: failed ones first, then unknown, then passed, each in the protocol's order."""
+    order = {"failed": 0, "unknown": 1, "passed": 2}
+    listed = [
+        {
+            "title": words.RULES[rule.rule],
+            "name": rule.rule,
+            "result": type(rule).__name__.lower(),
+            "asked": rule.asked,
+            "seen": rule.seen,
+            "example": rule.example,
+            "settled_by": rule.settled_by if isinstance(rule, Unknown) else "",
+        }
+        for rule in inputs.decision.rules
+    ]
+    return sorted(listed, key=lambda rule: order[rule["result"]])
+
+
+def _next_steps(inputs: ReportInputs) -> list[dict[str, Any]]:
+    """What would settle the unknown rules, each step once, the one that settles most first."""
+    steps: dict[str, list[str]] = {}
+    for rule in inputs.decision.rules:
+        if isinstance(rule, Unknown):
+            steps.setdefault(rule.settled_by, []).append(words.RULES[rule.rule])
+    listed = [{"step": step, "rules": rules} for step, rules in steps.items()]
+    return sorted(listed, key=lambda step: -len(step["rules"]))
+
+
+def _attempts(table: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Rows of the attempts table, with fates and reasons in words."""
+    fates = {fate.value: text for fate, text in words.FATES.items()}
+    return [
+        {
+            **row,
+            "state": fates[row["fate"]],
+            "why": words.reason(Reason(row["reason"])) if row["reason"] else "",
+            "parameters": ", ".join(f"{name} {value}" for name, value in sorted(row["parameters"].items())),
+        }
+        for row in rows(table)
+    ]
+
+
+def _per_case(inputs: ReportInputs) -> list[dict[str, Any]]:
+    """The winner beside the baseline, by performance case: confirmed latencies, or counts."""
+    outcome = inputs.confirmation.outcome
+    if isinstance(outcome, Confirmed):
+        return [
+            {
+                "case": case.case,
+                "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
+                "best": f"{amounts.number(case.warm_us, 4)} µs",
+                "speedup": case.speedup,
+                "noise": case.noise_floor,
+                "note": f"{case.clock} clock, {amounts.plural(case.processes, 'process', 'processes')}",
+            }
+            for case in outcome.cases
+        ]
+    return [_counted(case) for case in _winner_cases(inputs)]
+
+
+def _winner_cases(inputs: ReportInputs) -> list[Any]:
+    winner = inputs.decision.winner
+    if not isinstance(winner, Winner):
+        return []
+    figures = (standing.figures for standing in inputs.standings if standing.candidate == winner.candidate)
+    return next((list(found.cases) for found in figures if found is not None), [])
+
+
+def _counted(case: Any) -> dict[str, Any]:
+    counts = case.counts
+    return {
+        "case": case.case,
+        "baseline": amounts.number(case.baseline_score, 4),
+        "best": amounts.number(case.score, 4),
+        "ratio": case.ratio,
+        "counts": {
+            **{f"{name.replace('_', ' ')} instructions": count for name, count in sorted(counts.instructions.items())},
+            "global memory sectors": counts.global_transactions,
+            "shared memory accesses": counts.shared_accesses,
+            "shared memory bank conflicts": counts.shared_conflicts,
+            "barriers": counts.barriers,
+            "blocks": counts.blocks,
+            "threads a block": counts.threads_per_block,
+            "shared bytes a block": counts.shared_bytes,
+        },
+    }

@@ -1,0 +1,98 @@
+"""What the report calls things, and how text that was not written here is made harmless to look at."""
+
+import unicodedata
+
+from kerneltrial.decide.standing import Fate
+from kerneltrial.records.decision import Outcome, RuleName, Stop
+from kerneltrial.records.reason import Reason
+
+MEANING: dict[Outcome, str] = {
+    "GO": "Take the candidate into a controlled integration test. GO authorises that test, no more.",
+    "NO-GO": "Keep the baseline. At least one rule of the locked protocol was failed.",
+    "INCONCLUSIVE": "Keep the baseline for now. No rule was failed, and what was seen does not answer all of them.",
+}
+
+FATES: dict[Fate, str] = {
+    Fate.UNUSABLE: "no candidate",
+    Fate.DUPLICATE: "duplicate",
+    Fate.NOT_BUILT: "not built",
+    Fate.INVALID: "wrong",
+    Fate.UNCHECKED: "unchecked",
+    Fate.HOLDOUT_FAILED: "failed on the holdout",
+    Fate.HOLDOUT_UNCHECKED: "holdout unchecked",
+    Fate.UNTIMED: "not measured",
+    Fate.HELD: "held",
+}
+
+RULES: dict[RuleName, str] = {
+    "correct_on_public_cases": "Right on the public cases",
+    "held_on_holdout": "Right on the sealed cases",
+    "confirmed_speedup": "Faster, confirmed in fresh processes",
+    "no_case_worse": "No case made worse",
+    "positive_saving": "Saves time over the whole workload",
+    "measured_on_gpu": "Measured on a GPU",
+    "vendor_not_faster": "No vendor library is faster",
+    "independent_oracle": "Judged by an independent oracle",
+    "end_to_end_evidence": "Seen in the application",
+    "payback_within_horizon": "Pays for itself in time",
+    "reviewer_receipt": "Seen by a reviewer",
+    "own_terms": "Decided on your own figures",
+    "prize": "Worth trying for",
+}
+
+STOPS: dict[Stop, str] = {
+    "iterations": "all iterations that the terms ask for were made",
+    "space_exhausted": "the proposer had nothing left to propose",
+    "prize": "no kernel could save enough to pay for the trial, so none was asked for",
+}
+
+_REASONS: dict[Reason, str] = {
+    Reason.WRONG_VALUES: "wrong values",
+    Reason.WRONG_NONFINITE: "NaN or infinity in the wrong place",
+    Reason.OUTPUT_NOT_WRITTEN: "part of the output was not written",
+    Reason.GUARD_OVERWRITTEN: "wrote outside a buffer",
+    Reason.INPUT_CHANGED: "changed its input",
+    Reason.PRECISION_LOSS: "far less precise than the baseline",
+    Reason.HANG: "hung until the watchdog ended it",
+    Reason.SOURCE_REFUSED: "source refused",
+    Reason.INCLUDE_REFUSED: "asks for a file that it may not include",
+    Reason.DOES_NOT_COMPILE: "does not compile",
+    Reason.COMPILER_DIED: "the compiler died, which is not the candidate's fault",
+    Reason.DEVICE_LOST: "the device was lost, which is not the candidate's fault",
+    Reason.OUT_OF_MEMORY: "out of memory, which is not the candidate's fault",
+    Reason.RUNNER_DIED: "the runner died, which is not the candidate's fault",
+    Reason.UNSUPPORTED_INSTRUCTION: "uses an instruction that this device does not know",
+    Reason.UNSUPPORTED_FEATURE: "uses a feature that this device does not have",
+    Reason.CHECK_ABSENT: "a check is not there on this device",
+    Reason.SPACE_EXHAUSTED: "nothing left to propose",
+    Reason.UNUSABLE_REPLY: "the reply could not be used",
+    Reason.HOLDOUT_FAILED: "wrong on a sealed case",
+}
+
+
+def reason(code: Reason) -> str:
+    """A reason code in words."""
+    return _REASONS.get(code, code.value.replace("_", " "))
+
+
+def short(digest: str) -> str:
+    """The start of a candidate's id, enough to tell candidates apart in a table."""
+    return digest[:10]
+
+
+def visible(text: str) -> str:
+    r"""Text in which nothing is hidden: control, direction and unassigned characters are shown as escapes.
+
+    >>> visible("a\u202eb\x1b[0m\tc\n")
+    'a\\u202eb\\u001b[0m\tc\n'
+    """
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _HIDDEN:
+        return character
+    return f"\\u{ord(character):04x}"
+
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
