@@ -47,6 +47,10 @@ def _child(node: inspect.Type | None, token: str | int) -> inspect.Type | None:
     match node:
         case inspect.StructType(fields=fields):
             return next((field.type for field in fields if field.encode_name == token), None)
+        case inspect.UnionType(types=types):
+            members = [member for member in types if isinstance(member, inspect.StructType)]
+            tags = tuple(str(member.tag) for member in members if member.tag_field == token)
+            return inspect.LiteralType(values=tags) if tags else None
         case inspect.DictType(value_type=value_type):
             return value_type
         case inspect.VarTupleType(item_type=item_type) | inspect.ListType(item_type=item_type):

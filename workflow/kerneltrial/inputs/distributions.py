@@ -53,7 +53,8 @@ def draw_floats(distribution: Distribution, dtype: DType, span: Span, rng: np.ra
         case Distribution.WIDE:
             low, high = _EXPONENTS[dtype]
             sign = rng.choice(np.array([-1.0, 1.0]), span.shape)
-            return sign * np.exp2(rng.uniform(low, high, span.shape))
+            # Built by ldexp, which is exact, since exp2 differs between machines in the last place.
+            return sign * np.ldexp(1 + rng.random(span.shape), rng.integers(low, high, span.shape))
         case Distribution.TIES:
             return rng.choice(_TIES, span.shape)
         case Distribution.INTEGERS:

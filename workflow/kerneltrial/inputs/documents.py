@@ -46,7 +46,10 @@ def read_document(path: Path) -> Any:
 
 def parse(text: str) -> Any:
     """Return YAML text in JSON types; raises `InputProblem` with line and column."""
-    loader = _JsonLoader(text)
+    try:
+        loader = _JsonLoader(text)
+    except yaml.reader.ReaderError as fault:
+        raise InputProblem(f"holds the control character {fault.character:#04x}") from None
     try:
         return loader.get_single_data()
     except yaml.MarkedYAMLError as fault:

@@ -39,7 +39,8 @@ def next_lower(dtype: DType) -> DType | None:
 def widen(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """Return an array's values: float64 for floats, int64 or uint64 for integers. Exact for every type."""
     if dtype == "bfloat16":
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if is_float(dtype):
         return array.astype(np.float64)
     return array.astype(np.uint64 if dtype.startswith("u") else np.int64)

@@ -47,8 +47,8 @@ def check_holdout(domain: HoldoutDomain, contract: Contract, path: Path) -> None
 def draw_holdout(domain: HoldoutDomain, contract: Contract, salt: bytes, candidate_id: str) -> list[Case]:
     """Return the sealed cases of a candidate: `domain.count` shapes, and seeds for their values.
 
-    The seed material is HMAC-SHA256(salt, candidate's digest). Sizes are even on a logarithmic scale, so that small
-    ones, where guards matter, are as likely as large ones; the domain's distributions are taken in turn.
+    The seed material is HMAC-SHA256(salt, candidate's digest). Every number of binary digits of a size is as likely, so
+    that small ones, where guards matter, come as often as large ones; the domain's distributions are taken in turn.
     """
     if len(salt) < 16:
         raise ValueError(f"the salt has {len(salt)} bytes; at least 16 are needed to keep the cases secret")
@@ -88,7 +88,9 @@ def _choices(span: Range, whole: Range) -> int:
 
 
 def _drawn(span: Range, whole: Range, rng: np.random.Generator) -> int:
+    """Choose a number of binary digits evenly, then a value with so many evenly: whole numbers all the way."""
     step = _step(span, whole)
     least, most = -(-span.minimum // step), span.maximum // step
-    value = int(math.exp(rng.uniform(math.log(least), math.log(most + 1))))
-    return step * min(max(value, least), most)
+    digits = int(rng.integers(least.bit_length(), most.bit_length(), endpoint=True))
+    low, high = max(least, 2 ** (digits - 1)), min(most, 2**digits - 1)
+    return step * int(rng.integers(low, high, endpoint=True))

@@ -7,7 +7,6 @@ from kerneltrial.inputs.contracts import with_text_expressions
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.records.plan import LaunchPlan
 
-
 P = TypeVar("P", bound=PurePath)
 
 

@@ -1,7 +1,9 @@
 """What a person has to mend before a trial can run."""
 
+from kerneltrial.records.problem import Problem
 
-class InputProblem(Exception):
+
+class InputProblem(Problem):
     """One line: what is wrong, where (file, field, value), what to do. The command ends with it, nothing is written."""
 
     def __init__(self, message: str) -> None:

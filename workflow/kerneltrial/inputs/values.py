@@ -1,7 +1,8 @@
 """Values of a call's inputs: drawn from seeds, or read from `.npy` files.
 
 Every array has its own PCG64 stream, seeded by SHA-256 of (case's seed, case's name, draw, argument's name), so that
-values depend on nothing else: not on the order of calls, nor on the machine.
+values depend on nothing else but NumPy's version (which the lock holds): neither on the order of calls nor on the
+machine.
 """
 
 import hashlib

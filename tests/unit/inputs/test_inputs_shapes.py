@@ -1,0 +1,125 @@
+"""Boundary shapes and the sealed draw."""
+
+from pathlib import Path
+
+import pytest
+
+from kerneltrial.inputs.boundary import SHARE, boundary_cases, boundary_shapes
+from kerneltrial.inputs.cases import read_cases
+from kerneltrial.inputs.contracts import check_dimensions, read_contract
+from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.holdout import commitment, draw_holdout, read_holdout
+from kerneltrial.records.case import Case, Cases, Generated, HoldoutDomain
+from kerneltrial.records.contract import Array, Contract, Range, Tolerance
+
+CLONE = Path(__file__).resolve().parents[3]
+MATMUL = read_contract(CLONE / "kernels/matmul_f32/contract.yaml")
+CASES = read_cases(CLONE / "cases/matmul_f32/cases.yaml")
+DOMAIN = read_holdout(CLONE / "cases/matmul_f32/holdout.yaml")
+SALT = b"0123456789abcdef"
+
+
+def narrow_contract(minimum: int, maximum: int, multiple_of: int = 1) -> Contract:
+    return Contract(
+        name="narrow",
+        description="",
+        arguments=(Array(name="y", role="output", dtype="float32", shape=("n",)),),
+        dimensions={"n": Range(minimum=minimum, maximum=maximum, multiple_of=multiple_of)},
+        tolerances={"y": Tolerance()},
+        operations="n",
+        bytes="4*n",
+    )
+
+
+def one_case(n: int) -> Cases:
+    return Cases(cases=(Case(name="p", kind="performance", dimensions={"n": n}),))
+
+
+def test_twelve_boundary_shapes_of_the_matmul() -> None:
+    shapes = boundary_shapes(MATMUL, CASES, 12, 1)
+    assert len(shapes) == 12
+    assert {"m": 1, "n": 1, "k": 1} in shapes
+    for size in (31, 32, 33):
+        assert {"m": size, "n": size, "k": size} in shapes
+    for name in ("m", "n", "k"):
+        assert any(s[name] == 1 and min(v for d, v in s.items() if d != name) > 30 for s in shapes), "thin"
+        assert any(s[name] > 1000 and max(v for d, v in s.items() if d != name) < 10 for s in shapes), "long"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_boundary_shapes_are_new_within_the_domain_and_cheap(seed: int) -> None:
+    shapes = boundary_shapes(MATMUL, CASES, 60, seed)
+    assert len(shapes) == 60
+    assert len({tuple(sorted(s.items())) for s in shapes}) == 60
+    limit = max(2**21, max(evaluate(MATMUL.operations, c.dimensions) for c in CASES.cases) // SHARE)
+    for shape in shapes:
+        check_dimensions(MATMUL, shape)
+        assert shape not in [c.dimensions for c in CASES.cases]
+        assert evaluate(MATMUL.operations, shape) <= limit
+
+
+def test_boundary_shapes_depend_on_the_seed_alone() -> None:
+    assert boundary_shapes(MATMUL, CASES, 30, 1) == boundary_shapes(MATMUL, CASES, 30, 1)
+    assert boundary_shapes(MATMUL, CASES, 30, 1) != boundary_shapes(MATMUL, CASES, 30, 2)
+    assert boundary_shapes(MATMUL, CASES, 0, 1) == []
+
+
+def test_a_small_domain_gives_what_it_has() -> None:
+    shapes = boundary_shapes(narrow_contract(16, 64, 16), one_case(32), 12, 1)
+    assert sorted(s["n"] for s in shapes) == [16, 48, 64]
+
+
+def test_a_domain_of_one_shape_gives_none() -> None:
+    assert boundary_shapes(narrow_contract(32, 32), one_case(32), 12, 1) == []
+
+
+def test_a_domain_that_is_too_dear_gives_none() -> None:
+    assert boundary_shapes(narrow_contract(10**8, 10**9), one_case(10**8), 12, 1) == []
+
+
+def test_boundary_cases_have_names_and_shapes() -> None:
+    cases = boundary_cases([{"n": 1}, {"n": 7}], 5)
+    assert [(c.name, c.kind, c.dimensions, c.seed) for c in cases] == [
+        ("boundary_1", "correctness", {"n": 1}, 5),
+        ("boundary_2", "correctness", {"n": 7}, 5),
+    ]
+
+
+def test_a_holdout_depends_on_salt_and_candidate() -> None:
+    first = draw_holdout(DOMAIN, MATMUL, SALT, "a" * 64)
+    assert draw_holdout(DOMAIN, MATMUL, SALT, "a" * 64) == first
+    assert draw_holdout(DOMAIN, MATMUL, SALT, "b" * 64) != first
+    assert draw_holdout(DOMAIN, MATMUL, SALT[::-1], "a" * 64) != first
+
+
+def test_a_holdout_keeps_to_its_domain() -> None:
+    seen: set[int] = set()
+    for candidate in range(200):
+        cases = draw_holdout(DOMAIN, MATMUL, SALT, f"{candidate:064x}")
+        assert len(cases) == DOMAIN.count
+        assert len({c.name for c in cases}) == DOMAIN.count
+        assert len({c.seed for c in cases}) == DOMAIN.count
+        for number, case in enumerate(cases):
+            check_dimensions(MATMUL, case.dimensions)
+            assert all(1 <= v <= 200 for v in case.dimensions.values())
+            source = Generated(distribution=DOMAIN.distributions[number % 3])
+            assert case.inputs == {"a": source, "b": source}
+            seen |= set(case.dimensions.values())
+    assert len(seen) > 150
+    assert {1, 2, 3, 200} <= seen
+
+
+def test_a_holdout_keeps_multiples_of_both() -> None:
+    contract = narrow_contract(1, 1000, 4)
+    domain = HoldoutDomain(dimensions={"n": Range(minimum=5, maximum=50, multiple_of=6)}, count=64)
+    values = {c.dimensions["n"] for c in draw_holdout(domain, contract, SALT, "c")}
+    assert values == {12, 24, 36, 48}
+
+
+def test_a_short_salt_is_a_fault_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="salt"):
+        draw_holdout(DOMAIN, MATMUL, b"short", "a")
+
+
+def test_the_commitment_is_the_salts_digest() -> None:
+    assert commitment(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,269 @@
+"""Generated values: deterministic, of the right kind, and sharp where they claim to be."""
+
+import hashlib
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kerneltrial.inputs.cases import read_cases
+from kerneltrial.inputs.contracts import array_shapes, read_contract
+from kerneltrial.inputs.dtypes import epsilon, item_bytes, narrow, next_lower, numpy_dtype, widen
+from kerneltrial.inputs.values import ROTATION, draw_names, from_bytes, generate, reduction_span, to_bytes
+from kerneltrial.records.case import Case, Distribution, Generated
+from kerneltrial.records.contract import Array, Contract, Range, Tolerance
+from kerneltrial.records.plan import DType
+
+CLONE = Path(__file__).resolve().parents[3]
+MATMUL = read_contract(CLONE / "kernels/matmul_f32/contract.yaml")
+DIMENSIONS = {"m": 31, "n": 37, "k": 29}
+
+
+def case(distribution: Distribution = Distribution.NORMAL, name: str = "one", **dimensions: int) -> Case:
+    source = Generated(distribution=distribution)
+    return Case(
+        name=name, kind="correctness", dimensions=dimensions or DIMENSIONS, seed=7, inputs={"a": source, "b": source}
+    )
+
+
+def plain_case() -> Case:
+    return Case(name="one", kind="correctness", dimensions=DIMENSIONS, seed=7)
+
+
+def vector(dtype: DType, low: str | None = None, high: str | None = None) -> Contract:
+    return Contract(
+        name="vector",
+        description="",
+        arguments=(
+            Array(
+                name="a",
+                role="input",
+                dtype=dtype,
+                shape=("n",),
+                low=None if low is None else Decimal(low),
+                high=None if high is None else Decimal(high),
+            ),
+            Array(name="c", role="output", dtype=dtype, shape=("n",)),
+        ),
+        dimensions={"n": Range(minimum=1, maximum=100000)},
+        tolerances={"c": Tolerance()},
+        operations="n",
+        bytes="8*n",
+    )
+
+
+def drawn(contract: Contract, distribution: Distribution, n: int = 1000) -> Any:
+    one = Case(name="one", kind="correctness", dimensions={"n": n}, inputs={"a": Generated(distribution=distribution)})
+    return generate(contract, one, 0)["a"]
+
+
+def test_values_are_the_same_in_another_process() -> None:
+    script = (
+        "from kerneltrial.inputs.values import generate; from kerneltrial.records.case import Case; import hashlib;"
+        "from kerneltrial.inputs.contracts import read_contract; from pathlib import Path;"
+        f"c = read_contract(Path({str(CLONE / 'kernels/matmul_f32/contract.yaml')!r}));"
+        f"k = Case(name='one', kind='correctness', dimensions={DIMENSIONS!r}, seed=7);"
+        "print(hashlib.sha256(b''.join(v.tobytes() for d in range(7) for v in generate(c, k, d).values())).hexdigest())"
+    )
+    runs = {
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout for _ in "ab"
+    }
+    assert len(runs) == 1
+    here = [v.tobytes() for draw in range(7) for v in generate(MATMUL, plain_case(), draw).values()]
+    assert runs == {hashlib.sha256(b"".join(here)).hexdigest() + "\n"}
+
+
+def test_every_draw_case_seed_and_argument_has_its_own_values() -> None:
+    plain = Case(name="one", kind="correctness", dimensions={"m": 8, "n": 8, "k": 8}, seed=7)
+    others = [
+        generate(MATMUL, plain, 0)["a"],
+        generate(MATMUL, plain, 0)["b"],
+        generate(MATMUL, plain, 5)["a"],
+        generate(MATMUL, Case(name="two", kind="correctness", dimensions=plain.dimensions, seed=7), 0)["a"],
+        generate(MATMUL, Case(name="one", kind="correctness", dimensions=plain.dimensions, seed=8), 0)["a"],
+    ]
+    assert len({values.tobytes() for values in others}) == len(others)
+
+
+def test_outputs_are_not_generated() -> None:
+    values = generate(MATMUL, case(), 0)
+    assert {name: v.shape for name, v in values.items()} == {"a": (31, 29), "b": (29, 37)}
+    assert all(v.dtype == np.float32 for v in values.values())
+
+
+def test_draws_rotate_and_have_names() -> None:
+    assert draw_names(case(), 5) == ("own", "integers_1", "offset_2", "wide_3", "ties_4")
+    assert draw_names(case(Distribution.ZEROS), 8)[0] == "zeros_0"
+    assert draw_names(case(), 7)[6] == "zeros_6"
+    assert set(ROTATION) == set(Distribution)
+    names = draw_names(case(), 13)
+    assert len(set(names)) == 13
+    for draw, name in enumerate(names):
+        assert (not np.any(generate(MATMUL, case(), draw)["a"])) == name.startswith("zeros")
+
+
+def test_a_draw_is_what_its_name_says() -> None:
+    own = generate(MATMUL, case(Distribution.OFFSET), 0)["a"]
+    assert 900 < own.mean() < 1100
+    assert own.std() < 2
+    wide = np.abs(generate(MATMUL, case(Distribution.WIDE), 0)["a"])
+    assert wide.max() / wide.min() > 2**30
+    assert len(np.unique(generate(MATMUL, case(Distribution.TIES), 0)["a"])) <= 7
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(31, 37, 29), (5, 7, 1031), (3, 3, 8192), (1, 1, 1)])
+@pytest.mark.parametrize("name", ["one", "two", "three"])
+def test_integers_are_exact_in_float32_and_in_nothing_narrower(m: int, n: int, k: int, name: str) -> None:
+    values = generate(MATMUL, case(Distribution.INTEGERS, name, m=m, n=n, k=k), 0)
+    a, b = values["a"].astype(np.float64), values["b"].astype(np.float64)
+    assert np.all(a == np.round(a))
+    assert np.all(b == np.round(b))
+    assert (np.abs(a) @ np.abs(b)).max() < 2**24  # so every partial sum, in every order, is exact
+    large = [np.abs(x) > 2**11 for x in (a, b)]
+    assert sum(bool(x.any()) for x in large) <= 1
+    sharp, mask = (a, large[0]) if large[0].any() else (b, large[1])
+    if m * k < 30:
+        return
+    assert mask.any()
+    assert np.all(sharp[mask] % 2 == 1)
+    assert np.all(np.abs(sharp[mask]) < 2**12)
+    assert np.all(sharp[mask] != sharp[mask].astype(np.float16).astype(np.float64))
+
+
+def test_integers_tell_tf32_and_half_from_float32() -> None:
+    caught = 0
+    for name in ("one", "two", "three", "four"):
+        values = generate(MATMUL, case(Distribution.INTEGERS, name), 0)
+        a, b = values["a"].astype(np.float64), values["b"].astype(np.float64)
+        for round_to in (_tf32, lambda x: x.astype(np.float16).astype(np.float64)):
+            assert np.any(round_to(a) @ round_to(b) != a @ b)
+            caught += 1
+    assert caught == 8
+
+
+def _tf32(values: Any) -> Any:
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+def test_over_cases_every_float_input_is_the_sharp_one() -> None:
+    sharp = set()
+    for number in range(20):
+        values = generate(MATMUL, case(Distribution.INTEGERS, f"case{number}"), 0)
+        sharp |= {name for name, v in values.items() if np.abs(v).max() > 2**11}
+    assert sharp == {"a", "b"}
+
+
+def test_the_reduction_length_covers_a_dot_product() -> None:
+    dimensions = {"m": 3, "n": 5, "k": 1000}
+    assert reduction_span(MATMUL, dimensions, array_shapes(MATMUL, dimensions)) >= 1000
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("distribution", list(Distribution))
+def test_floats_are_finite_in_every_type(dtype: DType, distribution: Distribution) -> None:
+    values = drawn(vector(dtype), distribution)
+    assert values.dtype == numpy_dtype(dtype)
+    wide = widen(values, dtype)
+    assert np.all(np.isfinite(wide))
+    assert np.any(wide) == (distribution is not Distribution.ZEROS)
+    lower = next_lower(dtype)
+    if distribution is Distribution.INTEGERS and lower is not None and dtype != "float64":
+        assert np.any(widen(narrow(wide, lower), lower) != wide)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("distribution", list(Distribution))
+def test_integers_fit_every_type(dtype: DType, distribution: Distribution) -> None:
+    values = drawn(vector(dtype), distribution)
+    assert values.dtype == numpy_dtype(dtype)
+    assert np.any(values) == (distribution is not Distribution.ZEROS)
+
+
+@pytest.mark.parametrize("distribution", list(Distribution))
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        ("float32", "0", None),
+        ("float32", None, "-1.5"),
+        ("float32", "-1", "1"),
+        ("float32", "100", "200"),
+        ("float32", "0.25", "0.25"),
+        ("int32", "0", "9999"),
+        ("uint64", "18446744073709551000", None),
+        ("int64", "500", None),
+        ("int8", None, "-100"),
+        ("int32", "3", "3"),
+    ],
+)
+def test_bounds_of_the_contract_are_kept(
+    distribution: Distribution, dtype: DType, low: str | None, high: str | None
+) -> None:
+    values = drawn(vector(dtype, low, high), distribution)
+    least, most = min(values.tolist()), max(values.tolist())
+    assert low is None or Decimal(least) >= Decimal(low)
+    assert high is None or Decimal(most) <= Decimal(high)
+    if low != high and distribution not in (Distribution.ZEROS, Distribution.TIES):
+        assert len(np.unique(values)) > 2
+
+
+def test_an_index_covers_its_whole_range() -> None:
+    values = drawn(vector("int32", "0", "9999"), Distribution.NORMAL)
+    assert values.max() > 9000
+    assert values.min() < 1000
+
+
+def test_one_bound_does_not_pile_values_up() -> None:
+    values = drawn(vector("float32", "0"), Distribution.NORMAL)
+    assert np.mean(values == 0) < 0.01
+
+
+def test_stored_values_are_used_for_draw_0_only(trial: Any) -> None:
+    values = np.arange(31 * 29, dtype=np.float32).reshape(31, 29)
+    path = trial.path("cases/matmul_f32/a.npy")
+    np.save(path, values)
+    source = {"from": "file", "path": "a.npy", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    trial.edit("cases/matmul_f32/cases.yaml", cases__0__inputs={"a": source})
+    one = read_cases(trial.path("cases/matmul_f32/cases.yaml")).cases[0]
+    assert np.array_equal(generate(MATMUL, one, 0, path.parent)["a"], values)
+    assert not np.array_equal(generate(MATMUL, one, 1)["a"], values)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint32", "int64", "uint64"])
+def test_bytes_there_and_back(dtype: DType) -> None:
+    values = drawn(vector(dtype), Distribution.NORMAL, 17)
+    content = to_bytes(values, dtype)
+    assert len(content) == 17 * item_bytes(dtype)
+    assert np.array_equal(from_bytes(content, dtype, (17,)), values)
+    with pytest.raises(ValueError, match="reshape"):
+        from_bytes(content, dtype, (18,))
+    with pytest.raises(ValueError, match="needs"):
+        to_bytes(values.astype(np.complex128), dtype)
+
+
+def test_bfloat16_rounds_to_nearest_even_and_keeps_what_is_not_finite() -> None:
+    given = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -0.0, np.inf, -np.inf, 3.4e38, 1e-40])
+    bits = narrow(given, "bfloat16")
+    wide = widen(bits, "bfloat16")
+    assert wide[:4].tolist() == [1.0, 1.0, 1 + 2**-6, 1 + 2**-7]
+    assert np.signbit(wide[4])
+    assert wide[5] == np.inf
+    assert wide[6] == -np.inf
+    assert wide[7] == np.inf
+    assert abs(wide[8] - 1e-40) <= 2**-134  # half a step among its smallest
+    assert np.isnan(widen(narrow(np.array([np.nan]), "bfloat16"), "bfloat16"))[0]
+    every = np.arange(2**16, dtype=np.uint16)
+    back = narrow(widen(every, "bfloat16"), "bfloat16")
+    finite = ~np.isnan(widen(every, "bfloat16"))
+    assert np.array_equal(back[finite], every[finite])
+
+
+def test_epsilon_is_the_step_above_one() -> None:
+    for dtype in ("float16", "float32", "float64"):
+        assert epsilon(dtype) == float(np.finfo(dtype).eps)
+    assert widen(narrow(np.array([1 + epsilon("bfloat16")]), "bfloat16"), "bfloat16")[0] > 1
+    assert epsilon("int32") == 0
