@@ -1,0 +1,154 @@
+"""Checked access to memory: from an address of the kernel to a pointer of the host, or to a fault.
+
+Every byte of the arena has flags (layout.READABLE and so on). An access of n bytes loads the n flags behind it and
+compares them with what it needs, so bounds, read-only inputs and memory never written are one comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.refusals import unsupported_instruction
+from kerneltrial.devices.cpu.syntax import Instruction
+
+if TYPE_CHECKING:
+    from kerneltrial.devices.cpu.generator import Generator
+
+_UNIFORM = {1: 1, 2: 1, 4: 1, 8: 1, 16: 1}
+
+
+class Access:
+    """One access: `kind` is read, write or update (an atomic), `size` in bytes."""
+
+    def __init__(self, generator: Generator, instruction: Instruction, space: str, kind: str, size: int) -> None:
+        self.g = generator
+        self.b = generator.body
+        self.instruction = instruction
+        self.space = space
+        self.kind = kind
+        self.size = size
+        self.site = generator.site(instruction, space, kind, size)
+
+    def pointer(self, address: str) -> str:
+        """The checked host pointer of `address` in the access's space."""
+        match self.space:
+            case "global":
+                return self._global(address)
+            case "const":
+                return self._global(address)
+            case "shared":
+                return self._shared(address, address)
+            case "local":
+                return self._local(address, address)
+            case "generic":
+                return self._generic(address)[0]
+        raise unsupported_instruction(f"{self.instruction.opcode}", self.instruction.line)
+
+    def pointer_and_space(self, address: str) -> tuple[str, str]:
+        """The pointer, and an i1 that says whether it lies in shared memory."""
+        if self.space == "generic":
+            return self._generic(address)
+        return self.pointer(address), "true" if self.space == "shared" else "false"
+
+    # -- global
+
+    def _global(self, address: str) -> str:
+        b, g, n = self.b, self.g, self.size
+        offset = b.op(f"sub i64 {address}, {at.GLOBAL_BASE}")
+        inside = b.op(f"icmp ult i64 {offset}, {g.block_field('arena_bytes')}")
+        g.require(self._aligned(inside, offset), self.site, address)
+        flags = b.op(f"getelementptr i8, ptr {self._pointer_field('flags')}, i64 {offset}")
+        held = b.op(f"load i{8 * n}, ptr {flags}, align {n}")
+        need = self._needed() * _ones(n)
+        have = b.op(f"and i{8 * n} {held}, {need}")
+        g.require(b.op(f"icmp eq i{8 * n} {have}, {need}"), self.site, address)
+        if g.level == "all" and self.kind != "read":
+            b.do(f"store i{8 * n} {b.op(f'or i{8 * n} {held}, {at.WRITTEN * _ones(n)}')}, ptr {flags}, align {n}")
+        g.record(self, address)
+        return b.op(f"getelementptr i8, ptr {self._pointer_field('arena')}, i64 {offset}")
+
+    def _needed(self) -> int:
+        if self.space == "const":
+            return at.CONSTANT
+        written = at.WRITTEN if self.g.level == "all" else 0
+        return {"read": at.READABLE | written, "write": at.WRITABLE, "update": at.WRITABLE | written}[self.kind]
+
+    def _pointer_field(self, name: str) -> str:
+        return self.b.field("%blk", at.BLOCK[name], "ptr", "!invariant.load !0")
+
+    def _aligned(self, inside: str, offset: str) -> str:
+        """`inside`, and the offset is a multiple of the size."""
+        if self.size == 1:
+            return inside
+        b = self.b
+        low = b.op(f"icmp eq i64 {b.op(f'and i64 {offset}, {self.size - 1}')}, 0")
+        return b.op(f"and i1 {inside}, {low}")
+
+    # -- shared and local
+
+    def _shared(self, offset: str, address: str) -> str:
+        b, g = self.b, self.g
+        fixed = not g.layout.open_shared
+        limit = str(g.layout.shared_bytes) if fixed else g.block_field("shared_bytes")
+        last = b.op(f"add i64 {offset}, {self.size - 1}")
+        inside = b.op(f"icmp ult i64 {last}, {limit}")
+        if self.size > 1:
+            # an offset near 2^64 would wrap above; alignment alone does not exclude it
+            inside = b.op(f"and i1 {inside}, {b.op(f'icmp ult i64 {offset}, {limit}')}")
+        g.require(self._aligned(inside, offset), self.site, address)
+        if g.level == "all":
+            kind = {"read": 0, "write": 1, "update": 2}[self.kind]
+            clean = b.call(
+                "i1", "kt_shared", ("ptr", "%blk"), ("ptr", "%ctx"), ("i64", offset), ("i64", self.size),
+                ("i64", kind), ("i64", self.site),
+            )  # fmt: skip
+            on = b.label()
+            b.branch(clean, on, "fail", "!prof !1")
+            b.place(on)
+        g.record(self, offset)
+        return b.op(f"getelementptr i8, ptr {self._pointer_field('shared')}, i64 {offset}")
+
+    def _local(self, offset: str, address: str) -> str:
+        b, g = self.b, self.g
+        room = g.layout.local_bytes - self.size
+        inside = b.op(f"icmp ule i64 {offset}, {room}") if room >= 0 else "false"
+        g.require(self._aligned(inside, offset), self.site, address)
+        start = b.op(f"getelementptr i8, ptr %ctx, i64 {g.layout.local_offset}")
+        return b.op(f"getelementptr i8, ptr {start}, i64 {offset}")
+
+    # -- generic
+
+    def _generic(self, address: str) -> tuple[str, str]:
+        """By window: shared, local, else global."""
+        b = self.b
+        shared, other, local, outside, end = (b.label() for _ in range(5))
+        in_shared = b.op(f"sub i64 {address}, {at.SHARED_BASE}")
+        b.branch(b.op(f"icmp ult i64 {in_shared}, {at.WINDOW_BYTES}"), shared, other)
+        found: list[tuple[str, str, str]] = []
+
+        def arrive(pointer: str, flag: str) -> None:
+            here = b.label()
+            b.jump(here)
+            b.place(here)
+            b.jump(end)
+            found.append((pointer, flag, here))
+
+        b.place(shared)
+        arrive(self._shared(in_shared, address), "true")
+        b.place(other)
+        in_local = b.op(f"sub i64 {address}, {at.LOCAL_BASE}")
+        b.branch(b.op(f"icmp ult i64 {in_local}, {at.WINDOW_BYTES}"), local, outside)
+        b.place(local)
+        arrive(self._local(in_local, address), "false")
+        b.place(outside)
+        arrive(self._global(address), "false")
+        b.place(end)
+        pointer = b.op("phi ptr " + ", ".join(f"[ {p}, %{label} ]" for p, _, label in found))
+        flag = b.op("phi i1 " + ", ".join(f"[ {s}, %{label} ]" for _, s, label in found))
+        return pointer, flag
+
+
+def _ones(n: int) -> int:
+    """n bytes of value 1, as an integer."""
+    return int.from_bytes(b"\1" * n, "little")

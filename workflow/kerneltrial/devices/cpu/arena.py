@@ -1,0 +1,125 @@
+"""The memory of a call: every buffer in one arena, with margins, flags for each byte, and poison where nothing is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.device import DeviceProblem, Poison, Values
+from kerneltrial.inputs.calls import Buffer, Call
+
+POISON_BYTE: dict[str, int] = {"nan": 0xFF, "huge": 0x7B}
+"""0xFF..: a NaN in every float type. 0x7B7B..: large and finite in every one (61,280 in f16, 1.3e36 in f32)."""
+_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+MAX_ARENA_BYTES = 16 << 30
+
+
+def item_bytes(dtype: str) -> int:
+    return _ITEM_BYTES.get(dtype) or np.dtype(dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A buffer at `start` (bytes into the arena), `size` bytes long."""
+
+    buffer: Buffer
+    start: int
+    size: int
+
+
+class Arena:
+    """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
+    module-scope variables begin."""
+
+    def __init__(self, call: Call, values: Values, poison: Poison, offset: int, image: tuple[bytes, bytes]) -> None:
+        self.poison = POISON_BYTE[poison]
+        self.placed: dict[str, Placed] = {}
+        position = at.MARGIN_BYTES
+        for buffer in call.buffers:
+            size = item_bytes(buffer.dtype)
+            for extent in buffer.shape:
+                size *= extent
+            start = at.align_up(position, 256) + offset
+            self.placed[buffer.name] = Placed(buffer, start, size)
+            position = start + size + at.MARGIN_BYTES
+        self.image_start = at.align_up(position, 256)
+        total = at.align_up(self.image_start + len(image[0]) + at.MARGIN_BYTES, 256)
+        if total > MAX_ARENA_BYTES:
+            raise DeviceProblem(f"the call's buffers need {total} bytes, the cpu device has {MAX_ARENA_BYTES}")
+        self.memory = _aligned(total)
+        self.flags = _aligned(total)
+        self.memory[:] = self.poison
+        self.flags[:] = 0
+        self._set_image(*image)
+        for placed in self.placed.values():
+            self._fill(placed, values)
+        self._inputs = {p.buffer.name: self._view(p).tobytes() for p in self._of_role("input")}
+
+    def _of_role(self, *roles: str) -> list[Placed]:
+        return [p for p in self.placed.values() if p.buffer.role in roles]
+
+    def _view(self, placed: Placed) -> NDArray[np.uint8]:
+        return self.memory[placed.start : placed.start + placed.size]
+
+    def _set_image(self, content: bytes, flags: bytes) -> None:
+        end = self.image_start + len(content)
+        rights = np.frombuffer(flags, np.uint8)
+        self.flags[self.image_start : end] = rights
+        used = rights != 0
+        self.memory[self.image_start : end][used] = np.frombuffer(content, np.uint8)[used]
+
+    def _fill(self, placed: Placed, values: Values) -> None:
+        buffer = placed.buffer
+        rights = at.READABLE | (0 if buffer.role == "input" else at.WRITABLE)
+        view = self._view(placed)
+        if buffer.initial == "given":
+            if buffer.name not in values:
+                raise DeviceProblem(f"no values were given for buffer {buffer.name}")
+            content = np.ascontiguousarray(values[buffer.name]).reshape(-1).view(np.uint8)
+            if content.size != placed.size:
+                raise DeviceProblem(f"{content.size} bytes were given for buffer {buffer.name} of {placed.size}")
+            view[:] = content
+            rights |= at.WRITTEN
+        elif buffer.initial != "poisoned":
+            view[:] = 0
+            rights |= at.WRITTEN
+        self.flags[placed.start : placed.start + placed.size] = rights
+
+    def address(self, name: str) -> int:
+        """The address that a kernel sees of a buffer."""
+        return at.GLOBAL_BASE + self.placed[name].start
+
+    def outputs(self) -> dict[str, bytes]:
+        return {p.buffer.name: self._view(p).tobytes() for p in self._of_role("output", "inout")}
+
+    def inputs_intact(self) -> bool:
+        return all(self._view(p).tobytes() == self._inputs[p.buffer.name] for p in self._of_role("input"))
+
+    def guards_intact(self) -> bool:
+        """Whether all that is no buffer and no variable still holds the poison."""
+        return bool(np.all(self.memory[self.flags == 0] == self.poison))
+
+    def scratch_restored(self) -> bool:
+        restoring = [p for p in self._of_role("scratch") if p.buffer.initial == "self_restoring"]
+        return all(not self._view(p).any() for p in restoring)
+
+    def unwritten(self) -> list[tuple[str, int, int]]:
+        """Outputs with bytes that were never written: name, how many bytes, and the first one's offset."""
+        found = []
+        for placed in self._of_role("output"):
+            never = (self.flags[placed.start : placed.start + placed.size] & at.WRITTEN) == 0
+            count = int(never.sum())
+            if count:
+                found.append((placed.buffer.name, count, int(never.argmax())))
+        return found
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    """Uninitialised bytes that begin at a multiple of 256."""
+    try:
+        raw = np.empty(size + 256, np.uint8)
+    except MemoryError:
+        raise DeviceProblem(f"no memory for {size} bytes on the cpu device") from None
+    start = -raw.ctypes.data % 256
+    return raw[start : start + size]

@@ -1,0 +1,138 @@
+"""The front of the `cpu` device: PTX run on the host, with checks and counts in place of times."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerneltrial.devices.cpu.arena import Arena
+from kerneltrial.devices.cpu.generator import Level
+from kerneltrial.devices.cpu.kernel import Kernel, compile_kernel
+from kerneltrial.devices.cpu.launch import Launched, refusal, run_launch
+from kerneltrial.devices.cpu.parser import parse
+from kerneltrial.devices.cpu.refusals import printable
+from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Samples, TimingRequest, Values
+from kerneltrial.inputs.calls import Call, ResolvedLaunch
+from kerneltrial.records.counts import Counts
+from kerneltrial.records.device import Device
+from kerneltrial.records.reason import Finding, Reason
+
+ARCH = "sm_80"
+"""PTX is compiled for this architecture: the newest whose instructions the table covers."""
+
+_UNCHECKED = {
+    "all": ("races between blocks in global memory",),
+    "bounds": (
+        "races in shared memory and between blocks in global memory",
+        "reads of memory that was never written",
+        "barriers that not all threads reach",
+    ),
+}
+
+
+def open_cpu() -> "OpenedCpu":
+    """The device; opening it costs nothing, loading brings LLVM in."""
+    return OpenedCpu()
+
+
+class OpenedCpu:
+    """Implements `devices.device.Opened`."""
+
+    @property
+    def device(self) -> Device:
+        return Device(kind="cpu", arch=ARCH, name=platform.machine(), fingerprint=_fingerprint())
+
+    def load(self, binary: Binary) -> "LoadedCpu":
+        """Read the PTX; raises `Refused` where it cannot be read."""
+        return LoadedCpu(binary)
+
+    def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="the cpu device counts; it gives no times"))
+
+
+def _fingerprint() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"llvmlite": version("llvmlite"), "machine": platform.machine()}
+
+
+@dataclass
+class _Ended:
+    """How the launches of a call went."""
+
+    launched: list[Launched]
+    finding: Finding | None
+
+
+class LoadedCpu:
+    """Implements `devices.device.Loaded`. Each entry is compiled when it is first run, once a level of checks."""
+
+    def __init__(self, binary: Binary) -> None:
+        self._module = parse(binary.ptx)
+        self._kernels: dict[tuple[str, Level], Kernel] = {}
+
+    def kernel(self, entry: str, level: Level) -> Kernel | None:
+        """The compiled entry, or None where there is none of this name."""
+        function = self._module.functions.get(entry)
+        if function is None or not function.entry:
+            return None
+        key = (entry, level)
+        if key not in self._kernels:
+            self._kernels[key] = compile_kernel(self._module, function, level)
+        return self._kernels[key]
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        """One call on fresh memory; raises `Refused` for instructions and features that are not known here."""
+        arena = self._arena(call, values, conditions, conditions.checks)
+        ended = self._launch_all(call, arena, conditions, conditions.checks)
+        findings = [ended.finding] if ended.finding else []
+        if not findings and conditions.checks == "all":
+            findings = [_unwritten(*found) for found in arena.unwritten()]
+        return Run(
+            completed=ended.finding is None,
+            outputs=arena.outputs(),
+            inputs_intact=arena.inputs_intact(),
+            guards_intact=arena.guards_intact(),
+            scratch_restored=arena.scratch_restored(),
+            findings=tuple(findings),
+            unchecked=tuple(
+                Finding(reason=Reason.CHECK_ABSENT, detail=f"not checked on cpu: {what}")
+                for what in _UNCHECKED[conditions.checks]
+            ),
+        )
+
+    def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
+        """Counts of one call."""
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="counting is not there yet"))
+
+    def _arena(self, call: Call, values: Values, conditions: Conditions, level: Level) -> Arena:
+        """Module-scope variables are laid out the same in every entry that uses them, so one image serves all."""
+        images = [k.layout for launch in call.launches if (k := self.kernel(launch.entry, level))]
+        longest = max(images, key=lambda layout: len(layout.image), default=None)
+        image = (bytes(longest.image), bytes(longest.image_flags)) if longest else (b"", b"")
+        return Arena(call, values, conditions.poison, conditions.offset_bytes, image)
+
+    def _launch_all(self, call: Call, arena: Arena, conditions: Conditions, level: Level) -> _Ended:
+        budget = conditions.budget_instructions
+        done: list[Launched] = []
+        for launch in call.launches:
+            kernel = self.kernel(launch.entry, level)
+            if kernel is None:
+                return _Ended(done, _missing(launch))
+            wrong = refusal(kernel, launch)
+            if wrong is not None:
+                return _Ended(done, wrong)
+            launched = run_launch(kernel, launch, arena, budget, arena.image_start, level == "all")
+            done.append(launched)
+            budget = launched.budget
+            if launched.finding is not None:
+                return _Ended(done, launched.finding)
+        return _Ended(done, None)
+
+
+def _missing(launch: ResolvedLaunch) -> Finding:
+    return Finding(reason=Reason.ENTRY_MISSING, detail=f"the binary has no entry {printable(launch.entry)}")
+
+
+def _unwritten(name: str, count: int, first: int) -> Finding:
+    detail = f"{count} bytes of output {name} were never written, the first at byte {first}"
+    return Finding(reason=Reason.OUTPUT_NOT_WRITTEN, detail=detail)

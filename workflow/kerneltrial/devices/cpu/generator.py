@@ -1,0 +1,263 @@
+"""LLVM IR of one kernel's thread: operands, guards, control flow, and where a thread waits and resumes.
+
+The function `thread(block, context)` runs one thread until it ends, waits or fails, and says which. Registers are
+allocas, which LLVM turns into SSA form; what lives across a wait is spilled to the thread's context before.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.flow import Block, Flow, Step, bits
+from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
+from kerneltrial.devices.cpu.operands import Operands
+from kerneltrial.devices.cpu.program import Layout
+from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction
+
+if TYPE_CHECKING:
+    from kerneltrial.devices.cpu.access import Access
+
+Level = Literal["bounds", "all", "count"]
+Kind = Literal["read", "write", "update"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the code that may fail: `space` and `kind` are of the access, empty where there is none."""
+
+    line: int
+    opcode: str
+    space: str = ""
+    kind: str = ""
+    size: int = 0
+
+
+class Generator(Operands):
+    """Makes the thread function of one flattened entry."""
+
+    def __init__(self, function: Function, flow: Flow, layout: Layout, level: Level) -> None:
+        super().__init__(Body(), function, flow, layout)
+        self.level = level
+        self.sites: list[Site] = [Site(0, "")]
+        self._cold: list[str] = []
+        self._resumes: list[str] = []
+
+    def generate(self) -> str:
+        """The text of the function, and of what it calls itself."""
+        body = self.body
+        self.declare_registers()
+        switch = len(body.lines)
+        for block in self.flow.blocks:
+            body.place(f"B{block.index}")
+            self._block(block)
+        resumes = " ".join(f"i32 {n + 1}, label %{label}" for n, label in enumerate(self._resumes))
+        state = self.context_field(at.STATE)
+        entry = [body.lines.pop(), body.lines.pop()][::-1]
+        entry.append(f"  switch i32 {state}, label %B0 [ {resumes} ]")
+        body.lines[switch:switch] = entry
+        body.lines.extend(self._cold)
+        body.place("fail")
+        body.do(f"ret i32 {at.FAILED}")
+        return _FAULT + body.function("define i32 @thread(ptr noalias %blk, ptr noalias %ctx)")
+
+    # -- faults
+
+    def site(self, instruction: Instruction, space: str = "", kind: str = "", size: int = 0) -> int:
+        self.sites.append(Site(instruction.line, instruction.opcode, space, kind, size))
+        return len(self.sites) - 1
+
+    def require(self, condition: str, site: int, address: str = "0") -> None:
+        """Go on if `condition` holds; else note the fault and end the thread."""
+        body = self.body
+        on, off = body.label(), body.label()
+        body.branch(condition, on, off, LIKELY)
+        self._cold += [
+            f"{off}:",
+            f"  call void @fault(ptr %blk, ptr %ctx, i64 {site}, i64 {address})",
+            "  br label %fail",
+        ]
+        body.place(on)
+
+    # -- blocks
+
+    def _block(self, block: Block) -> None:
+        for step in block.steps[:-1]:
+            self._step(step)
+        if not block.steps:
+            self._go_on(block)
+        elif block.ends == "fall":
+            self._step(block.last)
+            self._go_on(block)
+        elif block.ends == "bra":
+            self._branch(block)
+        elif block.ends == "sync":
+            self._step(block.last)
+            self._go_on(block)
+        else:
+            self._leave(block)
+
+    def _go_on(self, block: Block) -> None:
+        if block.index + 1 < len(self.flow.blocks):
+            self.body.jump(f"B{block.index + 1}")
+        else:
+            self.body.do(f"ret i32 {at.DONE}")
+
+    def _branch(self, block: Block) -> None:
+        step = block.last
+        target = f"B{block.target}"
+        if block.target > block.index:
+            self._choose(block, target)
+            return
+        back = self.body.label()
+        self._choose(block, back)
+        self.body.place(back)
+        self._charge(block, step)
+        self.body.jump(target)
+
+    def _choose(self, block: Block, target: str) -> None:
+        """Branch to `target` under the instruction's guard, else fall through."""
+        instruction = block.last.instruction
+        if instruction.guard is None:
+            self.body.jump(target)
+            return
+        if block.index + 1 < len(self.flow.blocks):
+            self.body.branch(self.guard(instruction), target, f"B{block.index + 1}")
+            return
+        end = self.body.label()
+        self.body.branch(self.guard(instruction), target, end)
+        self.body.place(end)
+        self.body.do(f"ret i32 {at.DONE}")
+
+    def _charge(self, block: Block, step: Step) -> None:
+        """Take the loop's instructions from the budget, so that no loop is endless."""
+        body = self.body
+        cost = sum(len(b.steps) for b in self.flow.blocks[block.target : block.index + 1])
+        left = body.op(f"sub i64 {body.field('%blk', at.BLOCK['budget'], 'i64')}, {max(1, cost)}")
+        body.set_field("%blk", at.BLOCK["budget"], "i64", left)
+        self.require(body.op(f"icmp sgt i64 {left}, 0"), self.site(step.instruction, kind="budget"))
+
+    def _leave(self, block: Block) -> None:
+        instruction = block.last.instruction
+        if instruction.guard is None:
+            self._end(block)
+            return
+        inside = self.body.label()
+        self._choose_end(block, inside)
+        self.body.place(inside)
+        self._end(block)
+
+    def _choose_end(self, block: Block, inside: str) -> None:
+        if block.index + 1 < len(self.flow.blocks):
+            self.body.branch(self.guard(block.last.instruction), inside, f"B{block.index + 1}")
+        else:
+            self.body.jump(inside)
+
+    def _end(self, block: Block) -> None:
+        if block.ends == "trap":
+            site = self.site(block.last.instruction, kind="trap")
+            self.body.do(f"call void @fault(ptr %blk, ptr %ctx, i64 {site}, i64 0)")
+            self.body.jump("fail")
+        else:
+            self.body.do(f"ret i32 {at.DONE}")
+
+    # -- instructions
+
+    def guard(self, instruction: Instruction) -> str:
+        assert instruction.guard is not None
+        value = self.bits(instruction.guard, 1)
+        return self.body.op(f"xor i1 {value}, true") if instruction.negated else value
+
+    def _step(self, step: Step) -> None:
+        if step.instruction.guard is None:
+            self._plain(step)
+        else:
+            with self.body.when(self.guard(step.instruction)):
+                self._plain(step)
+
+    def _plain(self, step: Step) -> None:
+        form, fields = step.match.form, step.match.fields
+        instruction = step.instruction
+        if form.raw:
+            form.lower(self, instruction, fields)
+            return
+        values = []
+        destinations = []
+        for spec, operand in zip(form.specs, instruction.operands, strict=False):
+            if spec.startswith("="):
+                destinations.append((operand, step.match.type_of(spec)))
+            elif spec == "#":
+                values.append(self.constant(operand))
+            else:
+                values.append(self.value(operand, step.match.type_of(spec), instruction))
+        result = form.lower(self.body, fields, *values)
+        operand, type_ = destinations[0]
+        self.assign_results(operand, type_, result, instruction)
+
+    def record(self, access: "Access", address: str) -> None:
+        """Note an access for the counters."""
+
+    # -- waiting
+
+    def wait(self, status: int, mask: str, words: list[str], instruction: Instruction) -> None:
+        """Return to the scheduler with `status`; what follows is where the thread resumes."""
+        body = self.body
+        number = len(self._resumes) + 1
+        block = next(b for b in self.flow.blocks if b.steps and b.last.instruction is instruction)
+        live = 0
+        if block.index + 1 < len(self.flow.blocks):
+            live = self.flow.blocks[block.index + 1].live_in
+        for register in block.last.reads:
+            live |= 1 << register
+        for n, word in enumerate(words):
+            body.set_field("%ctx", at.PUBLIC + 4 * n, "i32", word)
+        body.set_field("%ctx", at.MASK, "i32", mask)
+        body.set_field("%ctx", at.STATE, "i32", number)
+        for register in bits(live):
+            self._spill(register)
+        body.do(f"ret i32 {status}")
+        label = body.label()
+        self._resumes.append(label)
+        body.place(label)
+        for register in bits(live):
+            self._reload(register)
+
+    def _spill(self, register: int) -> None:
+        width = WIDTHS[self.function.registers[register]]
+        value = self.body.op(f"load i{width}, ptr {self.register_pointer(register)}")
+        if width == 1:
+            value, width = self.body.op(f"zext i1 {value} to i8"), 8
+        self.body.set_field("%ctx", self.layout.spills[register], f"i{width}", value)
+
+    def _reload(self, register: int) -> None:
+        width = WIDTHS[self.function.registers[register]]
+        value = self.body.field("%ctx", self.layout.spills[register], f"i{max(8, width)}")
+        if width == 1:
+            value = self.body.op(f"trunc i8 {value} to i1")
+        self.body.do(f"store i{width} {value}, ptr {self.register_pointer(register)}")
+
+    # -- fields
+
+    def block_field(self, name: str) -> str:
+        """A field of the block's state that does not change while a thread runs."""
+        return self.body.field("%blk", at.BLOCK[name], "i64", INVARIANT)
+
+    def context_field(self, offset: int) -> str:
+        return self.body.field("%ctx", offset, "i32")
+
+
+_FAULT = f"""
+define internal void @fault(ptr %blk, ptr %ctx, i64 %site, i64 %address) noinline cold {{
+  %p1 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault"]}
+  store i64 {at.AT_SITE}, ptr %p1
+  %p2 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_site"]}
+  store i64 %site, ptr %p2
+  %p3 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_address"]}
+  store i64 %address, ptr %p3
+  %q = getelementptr i8, ptr %ctx, i64 {at.LINEAR}
+  %lin = load i32, ptr %q
+  %wide = zext i32 %lin to i64
+  %p4 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_thread"]}
+  store i64 %wide, ptr %p4
+  ret void
+}}
+"""

@@ -1,0 +1,50 @@
+"""One entry of a binary, compiled at one level of checks."""
+
+from dataclasses import dataclass
+
+from kerneltrial.devices.cpu import native
+from kerneltrial.devices.cpu.flow import analyse
+from kerneltrial.devices.cpu.generator import Generator, Level, Site
+from kerneltrial.devices.cpu.inline import flatten
+from kerneltrial.devices.cpu.ir import module
+from kerneltrial.devices.cpu.program import Layout, lay_out
+from kerneltrial.devices.cpu.syntax import Function, Module
+
+
+@dataclass
+class Kernel:
+    """Machine code of an entry with all that a launch needs to know of it."""
+
+    function: Function
+    layout: Layout
+    sites: list[Site]
+    code: native.Native
+    instructions: int
+
+    @property
+    def address(self) -> int:
+        return self.code.symbols["thread"]
+
+    @property
+    def granule_shift(self) -> int:
+        """Log2 of the smallest shared access in bytes, at most 2."""
+        sizes = [site.size for site in self.sites if site.space in ("shared", "generic") and site.size]
+        return min([2, *(size.bit_length() - 1 for size in sizes)])
+
+
+def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
+    """Raises `Refused` for what the device does not know."""
+    function = flatten(parsed, entry)
+    flow = analyse(function)
+    layout = lay_out(parsed, function, flow, _public_words(flow))
+    generator = Generator(function, flow, layout, level)
+    text = module([generator.generate()], [generator.body])
+    native.runtime()
+    code = native.compile_module(text, ("thread",))
+    count = sum(len(block.steps) for block in flow.blocks)
+    return Kernel(function, layout, generator.sites, code, count)
+
+
+def _public_words(flow: object) -> int:
+    """Words that a lane hands to a collective: one is enough for all that the table has."""
+    return 1

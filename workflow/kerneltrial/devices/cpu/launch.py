@@ -1,0 +1,157 @@
+"""One launch on the host: parameters, the block's state, contexts, and what came of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.arena import Arena, _aligned
+from kerneltrial.devices.cpu.faults import Fault, explain
+from kerneltrial.devices.cpu.kernel import Kernel
+from kerneltrial.devices.cpu.native import run_grid
+from kerneltrial.devices.cpu.races import RECORD_BYTES
+from kerneltrial.devices.cpu.refusals import unsupported_feature
+from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
+from kerneltrial.records.reason import Finding, Reason
+
+MAX_CONTEXT_BYTES = 1 << 30
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+
+
+@dataclass
+class Launched:
+    """What a launch left: a finding if it failed, what is left of the budget, the block's state."""
+
+    finding: Finding | None
+    budget: int
+    state: NDArray[np.int64]
+
+
+def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
+    """What a GPU would say no to; raises `Refused` for what this device does not do."""
+    if launch.cluster != (1, 1, 1):
+        raise unsupported_feature("thread block clusters")
+    if launch.cooperative:
+        raise unsupported_feature("cooperative launches: blocks run one after the other")
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    limit = min(at.MAX_THREADS, kernel.function.max_threads)
+    shared = _shared_bytes(kernel, launch)
+    if any(not 1 <= g <= m for g, m in zip(launch.grid, _MAX_GRID, strict=True)):
+        return Finding(reason=Reason.LAUNCH_FAILED, detail=f"grid {launch.grid} is empty or too large")
+    if any(not 1 <= b <= m for b, m in zip(launch.block, _MAX_BLOCK, strict=True)) or threads > limit:
+        return Finding(reason=Reason.LAUNCH_FAILED, detail=f"block {launch.block} exceeds {limit} threads")
+    if launch.shared_bytes < 0 or shared > at.MAX_SHARED_BYTES:
+        return Finding(reason=Reason.LAUNCH_FAILED, detail=f"{shared} bytes of shared memory are too many")
+    return _parameters_differ(kernel, launch)
+
+
+def _parameters_differ(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
+    function = kernel.function
+    want = [function.slots[index].size for index in function.parameters]
+    have = [8 if isinstance(p, Pointer) else p.bytes for p in launch.parameters]
+    if want == have:
+        return None
+    detail = f"entry {launch.entry} takes parameters of {want} bytes, the plan gives {have}"
+    return Finding(reason=Reason.PARAMETERS_DIFFER, detail=detail[:2000])
+
+
+def _shared_bytes(kernel: Kernel, launch: ResolvedLaunch) -> int:
+    layout = kernel.layout
+    return layout.dynamic_offset + launch.shared_bytes if layout.open_shared else layout.shared_bytes
+
+
+def _parameter_bytes(kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> NDArray[np.uint8]:
+    function = kernel.function
+    content = _aligned(max(16, at.align_up(function.parameter_bytes, 16)))
+    content[:] = 0
+    for index, parameter in zip(function.parameters, launch.parameters, strict=True):
+        slot = function.slots[index]
+        value = arena.address(parameter.buffer) if isinstance(parameter, Pointer) else parameter.bits
+        packed = (value % (1 << 8 * slot.size)).to_bytes(slot.size, "little")
+        content[slot.offset : slot.offset + slot.size] = np.frombuffer(packed, np.uint8)
+    return content
+
+
+def _contexts(kernel: Kernel, block: tuple[int, int, int]) -> NDArray[np.uint8]:
+    threads = block[0] * block[1] * block[2]
+    size = kernel.layout.context_bytes
+    if threads * size > MAX_CONTEXT_BYTES:
+        raise unsupported_feature(f"{threads * size} bytes of local memory and registers a block")
+    contexts = _aligned(threads * size)
+    contexts[:] = 0
+    heads = contexts.view(np.int32).reshape(threads, size // 4)
+    linear = np.arange(threads)
+    heads[:, at.TID_X // 4] = linear % block[0]
+    heads[:, at.TID_Y // 4] = linear // block[0] % block[1]
+    heads[:, at.TID_Z // 4] = linear // (block[0] * block[1])
+    heads[:, at.LINEAR // 4] = linear
+    heads[:, at.LANE // 4] = linear % 32
+    return contexts
+
+
+def run_launch(
+    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, image_start: int, checks_all: bool
+) -> Launched:
+    """Run one launch that `refusal` has nothing against."""
+    shared_bytes = _shared_bytes(kernel, launch)
+    shared = _aligned(shared_bytes + 256)
+    records = (shared_bytes >> kernel.granule_shift) + 2 if checks_all else 1
+    shadow = _aligned(records * RECORD_BYTES)
+    shadow[:] = 0
+    parameters = _parameter_bytes(kernel, launch, arena)
+    contexts = _contexts(kernel, launch.block)
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    state = np.zeros(at.BLOCK_BYTES // 8, np.int64)
+    fields = {
+        **{f"nctaid.{axis}": value for axis, value in zip("xyz", launch.grid, strict=True)},
+        **{f"ntid.{axis}": value for axis, value in zip("xyz", launch.block, strict=True)},
+        "shared": shared.ctypes.data,
+        "params": parameters.ctypes.data,
+        "threads": threads,
+        "shared_bytes": shared_bytes,
+        "dynamic_bytes": launch.shared_bytes,
+        "arena": arena.memory.ctypes.data,
+        "arena_bytes": arena.memory.size,
+        "flags": arena.flags.ctypes.data,
+        "globals": at.GLOBAL_BASE + image_start,
+        "budget": budget,
+        "thread_budget": kernel.instructions + 1,
+        "shadow": shadow.ctypes.data,
+        "granule_shift": kernel.granule_shift,
+        "epoch": 1,
+        "context_bytes": kernel.layout.context_bytes,
+        "public_bytes": 4 * kernel.layout.public_words,
+        "local_offset": kernel.layout.local_offset,
+        "local_bytes": kernel.layout.local_bytes,
+        "thread": kernel.address,
+        "poison": arena.poison * 0x01010101,
+        "check_exits": int(checks_all),
+    }
+    for name, value in fields.items():
+        state[at.BLOCK[name] // 8] = value
+    finding = None
+    if not run_grid(state.ctypes.data, contexts.ctypes.data, threads):
+        finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
+    return Launched(finding, int(state[at.BLOCK["budget"] // 8]), state)
+
+
+def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> Fault:
+    def field(name: str) -> int:
+        return int(state[at.BLOCK[name] // 8])
+
+    code = field("fault")
+    site = kernel.sites[field("fault_site")]
+    if code in (at.DEADLOCK, at.EXITED, at.EXHAUSTED):
+        site = kernel.sites[0]
+    return Fault(
+        code=code,
+        site=site,
+        address=field("fault_address"),
+        thread=field("fault_thread"),
+        other=field("fault_other"),
+        entry=launch.entry,
+        block_size=launch.block,
+        block=(field("ctaid.x"), field("ctaid.y"), field("ctaid.z")),
+    )

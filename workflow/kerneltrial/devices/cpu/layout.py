@@ -1,0 +1,49 @@
+"""Where things lie in memory that host and generated code share; and the addresses that a kernel sees.
+
+A kernel never sees a host address: global memory begins at `GLOBAL_BASE`, the shared and local windows of the generic
+address space at theirs, and every access is translated and checked.
+"""
+
+GLOBAL_BASE = 0x7E00_0000_0000
+SHARED_BASE = 0x0100_0000_0000
+LOCAL_BASE = 0x0200_0000_0000
+WINDOW_BYTES = 1 << 24
+
+_BLOCK_FIELDS = (
+    "shared", "params", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z",
+    "ntid.x", "ntid.y", "ntid.z", "threads", "shared_bytes", "dynamic_bytes", "arena", "arena_bytes", "flags", "globals",
+    "budget", "thread_budget", "fault", "fault_site", "fault_address", "fault_thread", "fault_other",
+    "shadow", "granule_shift", "epoch", "block_epoch", "first_epoch", "contexts", "context_bytes", "public_bytes", "local_offset", "local_bytes",
+    "thread", "poison", "check_exits", "counters", "log", "log_lengths", "log_capacity", "sites", "totals", "barriers", "after_pass",
+)  # fmt: skip
+BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
+"""Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""
+BLOCK_BYTES = 8 * len(_BLOCK_FIELDS)
+
+STATE, STATUS, TID_X, TID_Y, TID_Z, LINEAR, LANE, MASK, WARP_EPOCH, GROUP = range(0, 40, 4)
+"""Byte offsets of the 32-bit fields at the head of a thread's context.
+
+`STATE` is where the thread resumes, `MASK` the lanes it waits for (or the number of its barrier), `WARP_EPOCH` counts
+the warp barriers that it passed, `GROUP` the lanes that took part in its last collective.
+"""
+PUBLIC = 64
+"""Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""
+
+DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, FAILED = 0, 1, 2, 3, 4, -1
+"""What a thread's function returns, and its status."""
+
+AT_SITE, DEADLOCK, EXITED, RACE, NEVER_WRITTEN, EXHAUSTED = 1, 2, 3, 4, 5, 6
+"""What the block's state says of a fault: at its site, or found by the scheduler or the shared-memory check."""
+
+READABLE, WRITABLE, WRITTEN, CONSTANT = 1, 2, 4, 8
+"""Flags of each byte of the arena."""
+
+MARGIN_BYTES = 4096
+MAX_LOCAL_BYTES = 512 << 10
+MAX_SHARED_BYTES = 163 << 10
+MAX_THREADS = 1024
+
+
+def align_up(value: int, alignment: int) -> int:
+    """The smallest multiple of `alignment` that is at least `value`."""
+    return -(-value // alignment) * alignment

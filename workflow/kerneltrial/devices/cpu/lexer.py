@@ -1,0 +1,53 @@
+"""PTX text to tokens, under limits: what is executed here was written by others."""
+
+import re
+from dataclasses import dataclass
+
+from kerneltrial.devices.cpu.refusals import unreadable
+
+MAX_TEXT_BYTES = 8 << 20
+MAX_TOKENS = 2_000_000
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+|//[^\n]*|/\*.*?\*/)
+    | (?P<string>"[^"\n]*")
+    | (?P<number>0[fF][0-9a-fA-F]{8}(?![0-9a-zA-Z])|0[dD][0-9a-fA-F]{16}(?![0-9a-zA-Z])
+        |0[xX][0-9a-fA-F]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+U?)
+    | (?P<word>[%$_A-Za-z][\w$]*(?:\.\w+(?:::\w+)*)*)
+    | (?P<directive>\.\w+(?:::\w+)*)
+    | (?P<mark>[{}\[\]()<>,;:@!|+\-=*])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is string, number, word, directive, mark or end; `line` counts lines of the PTX text from 1."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def tokens(text: str) -> list[Token]:
+    """All tokens of a PTX text, with one of kind `end` behind; raises `Refused` for what is no PTX."""
+    if len(text) > MAX_TEXT_BYTES:
+        raise unreadable(f"the PTX text has {len(text)} characters, the limit is {MAX_TEXT_BYTES}")
+    found: list[Token] = []
+    position, line, end = 0, 1, len(text)
+    match = _TOKEN.match
+    while position < end:
+        token = match(text, position)
+        if token is None:
+            raise unreadable(f"unexpected character {text[position]!r} in line {line} of the PTX text")
+        kind, body = token.lastgroup or "", token.group()
+        position = token.end()
+        if kind != "space":
+            found.append(Token(kind, body, line))
+        line += body.count("\n") if kind == "space" else 0
+        if len(found) > MAX_TOKENS:
+            raise unreadable(f"more than {MAX_TOKENS} tokens")
+    found.append(Token("end", "", line))
+    return found

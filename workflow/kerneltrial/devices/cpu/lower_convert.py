@@ -1,0 +1,116 @@
+"""Conversions. Integer results of floats clamp; a NaN gives 0, or the top bit alone where f64 or 64 bits take part."""
+
+from kerneltrial.devices.cpu.forms import Form
+from kerneltrial.devices.cpu.ir import Body
+from kerneltrial.devices.cpu.lower_float import LLVM, flush, output
+from kerneltrial.devices.cpu.lower_rounding import directed
+from kerneltrial.devices.cpu.syntax import WIDTHS
+
+Fields = dict[str, str]
+_INTEGERS = "u8|s8|u16|s16|u32|s32|u64|s64"
+_TO_WHOLE = {".rni": "rint", ".rzi": "trunc", ".rmi": "floor", ".rpi": "ceil"}
+
+
+def _integer(b: Body, f: Fields, x: str) -> str:
+    d, s = f["d"], f["s"]
+    to, width = WIDTHS[d], WIDTHS[s]
+    signed = s[0] == "s"
+    if f["sat"]:
+        return _clamped(b, f, x)
+    if to == width:
+        return x
+    word = "trunc" if to < width else "sext" if signed else "zext"
+    return b.op(f"{word} i{width} {x} to i{to}")
+
+
+def _clamped(b: Body, f: Fields, x: str) -> str:
+    """Clamped to the destination's range, by way of 66 bits that hold both."""
+    d, s = f["d"], f["s"]
+    to, width = WIDTHS[d], WIDTHS[s]
+    wide = b.op(f"{'sext' if s[0] == 's' else 'zext'} i{width} {x} to i66")
+    low, high = (-(1 << (to - 1)), (1 << (to - 1)) - 1) if d[0] == "s" else (0, (1 << to) - 1)
+    raised = b.call("i66", "llvm.smax.i66", ("i66", wide), ("i66", low))
+    return b.op(f"trunc i66 {b.call('i66', 'llvm.smin.i66', ('i66', raised), ('i66', high))} to i{to}")
+
+
+def _float_to_integer(b: Body, f: Fields, x: str) -> str:
+    s, d = f["s"], f["d"]
+    type_, w = LLVM[s], WIDTHS[d]
+    if f.get("ftz"):
+        x = flush(b, x)
+    whole = b.call(type_, f"llvm.{_TO_WHOLE[f['rnd']]}.{s}", (type_, x))
+    result = b.call(f"i{w}", f"llvm.fpto{'s' if d[0] == 's' else 'u'}i.sat.i{w}.{s}", (type_, whole))
+    if s == "f64" or w == 64:
+        nan = b.op(f"fcmp uno {type_} {x}, {x}")
+        result = b.op(f"select i1 {nan}, i{w} {-(1 << (w - 1))}, i{w} {result}")
+    return result
+
+
+def _integer_to_float(b: Body, f: Fields, x: str) -> str:
+    word = "sitofp" if f["s"][0] == "s" else "uitofp"
+    return b.op(f"{word} i{WIDTHS[f['s']]} {x} to {LLVM[f['d']]}")
+
+
+def _integer_directed(b: Body, f: Fields, x: str) -> str:
+    """At most 32 bits to float: exact in double first."""
+    word = "sitofp" if f["s"][0] == "s" else "uitofp"
+    exact = b.op(f"{word} i{WIDTHS[f['s']]} {x} to double")
+    return directed(b, f["rnd"], exact, "0.0")
+
+
+def _extend(b: Body, f: Fields, x: str) -> str:
+    if f["ftz"]:
+        x = flush(b, x)
+    return output(b, {"t": "f64", "sat": f["sat"]}, b.op(f"fpext float {x} to double"))
+
+
+def _shorten(b: Body, f: Fields, x: str) -> str:
+    if f["rnd"] == ".rn":
+        value = b.op(f"fptrunc double {x} to float")
+    else:
+        value = directed(b, f["rnd"], x, "0.0")
+    return output(b, f, value)
+
+
+def _same(b: Body, f: Fields, x: str) -> str:
+    """A float to the same type: rounded to a whole number, flushed, saturated."""
+    t = f["t"]
+    if f.get("ftz"):
+        x = flush(b, x)
+    if f["rnd"]:
+        x = b.call(LLVM[t], f"llvm.{_TO_WHOLE[f['rnd']]}.{t}", (LLVM[t], x))
+    return output(b, f, x)
+
+
+def _from_half(b: Body, f: Fields, x: str) -> str:
+    return output(b, f, b.op(f"fpext half {x} to float"))
+
+
+def _to_half(b: Body, f: Fields, x: str) -> str:
+    """To nearest even; the NaN is the canonical one."""
+    if f["sat"]:
+        x = output(b, {"sat": f["sat"], "t": "f32"}, x)
+    bits = b.op(f"bitcast half {b.op(f'fptrunc float {x} to half')} to i16")
+    nan = b.op(f"fcmp uno float {x}, {x}")
+    return b.op(f"bitcast i16 {b.op(f'select i1 {nan}, i16 {0x7FFF}, i16 {bits}')} to half")
+
+
+_G = "convert"
+_WHOLE = "{rnd:.rni|.rzi|.rmi|.rpi}"
+_FTZ, _SAT = "{ftz:|.ftz}", "{sat:|.sat}"
+
+FORMS = (
+    Form(f"cvt{_SAT}.{{d:{_INTEGERS}}}.{{s:{_INTEGERS}}}", "=d s", _integer, _G),
+    Form(f"cvt{_WHOLE}{_FTZ}{_SAT}.{{d:{_INTEGERS}}}.{{s:f32}}", "=d s", _float_to_integer, _G),
+    Form(f"cvt{_WHOLE}{_SAT}.{{d:{_INTEGERS}}}.{{s:f64}}", "=d s", _float_to_integer, _G),
+    Form(f"cvt{_WHOLE}{_SAT}.{{d:{_INTEGERS}}}.{{s:f16}}", "=d s", _float_to_integer, _G),
+    Form(f"cvt{{rnd:.rn}}.{{d:f32|f64}}.{{s:{_INTEGERS}}}", "=d s", _integer_to_float, _G),
+    Form("cvt{rnd:.rz|.rm|.rp}.{d:f32}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_directed, _G),
+    Form("cvt{rnd:.rz|.rm|.rp}.{d:f64}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_to_float, _G),
+    Form(f"cvt{_FTZ}{_SAT}.f64.f32", "=f64 f32", _extend, _G),
+    Form(f"cvt{{rnd:.rn|.rz|.rm|.rp}}{_FTZ}{_SAT}.f32.f64", "=f32 f64", _shorten, _G, nan=True),
+    Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_FTZ}{_SAT}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True),
+    Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_SAT}.f64.{{t:f64}}", "=f64 f64", _same, _G),
+    Form(f"cvt{_FTZ}{_SAT}.f32.f16", "=f32 f16", _from_half, _G, nan=True),
+    Form(f"cvt.rn{_SAT}.f16.f32", "=f16 f32", _to_half, _G),
+)

@@ -1,0 +1,154 @@
+"""Arithmetic of f32 and f64 that IEEE 754 defines, rounded to nearest even, with .ftz and .sat; comparisons.
+
+LLVM is given no fast-math flags, so nothing is contracted or reassociated. A NaN result of f32 arithmetic is the
+canonical 0x7fffffff on the GPU; `Form.nan` marks these instructions, and the generator makes the NaN canonical where
+its bits are looked at (see `flow.Flow.pure`).
+"""
+
+from kerneltrial.devices.cpu.forms import Form
+from kerneltrial.devices.cpu.ir import Body
+from kerneltrial.devices.cpu.lower_integer import combine, set_value
+
+Fields = dict[str, str]
+LLVM = {"f32": "float", "f64": "double", "f16": "half"}
+
+
+def flush(b: Body, x: str) -> str:
+    """A subnormal float becomes zero of the same sign."""
+    bits = b.op(f"bitcast float {x} to i32")
+    exponent = b.op(f"and i32 {bits}, {0x7F800000}")
+    sign = b.op(f"and i32 {bits}, {-0x80000000}")
+    small = b.op(f"icmp eq i32 {exponent}, 0")
+    return b.op(f"bitcast i32 {b.op(f'select i1 {small}, i32 {sign}, i32 {bits}')} to float")
+
+
+def inputs(b: Body, f: Fields, *values: str) -> list[str]:
+    """Operands, flushed where the instruction has .ftz."""
+    return [flush(b, v) for v in values] if f.get("ftz") else list(values)
+
+
+def output(b: Body, f: Fields, value: str) -> str:
+    """A result, flushed and saturated where the instruction asks for it. NaN saturates to +0."""
+    if f.get("ftz"):
+        value = flush(b, value)
+    if f.get("sat"):
+        type_ = LLVM[f.get("t") or "f32"]
+        above = b.op(f"fcmp ogt {type_} {value}, 0.0")
+        value = b.op(f"select i1 {above}, {type_} {value}, {type_} 0.0")
+        below = b.op(f"fcmp olt {type_} {value}, 1.0")
+        value = b.op(f"select i1 {below}, {type_} {value}, {type_} 1.0")
+    return value
+
+
+def _binary(b: Body, f: Fields, x: str, y: str) -> str:
+    x, y = inputs(b, f, x, y)
+    return output(b, f, b.op(f"f{f['op']} {LLVM[f['t']]} {x}, {y}"))
+
+
+def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
+    x, y, z = inputs(b, f, x, y, z)
+    type_ = LLVM[f["t"]]
+    return output(b, f, b.call(type_, f"llvm.fma.{f['t']}", (type_, x), (type_, y), (type_, z)))
+
+
+def _unary(name: str) -> "object":
+    def lower(b: Body, f: Fields, x: str) -> str:
+        (x,) = inputs(b, f, x)
+        type_ = LLVM[f["t"]]
+        return output(b, f, b.call(type_, f"llvm.{name}.{f['t']}", (type_, x)))
+
+    return lower
+
+
+def _reciprocal(b: Body, f: Fields, x: str) -> str:
+    (x,) = inputs(b, f, x)
+    return output(b, f, b.op(f"fdiv {LLVM[f['t']]} 1.0, {x}"))
+
+
+def _negate(b: Body, f: Fields, x: str) -> str:
+    (x,) = inputs(b, f, x)
+    return b.op(f"fneg {LLVM[f['t']]} {x}")
+
+
+def _extreme(b: Body, f: Fields, x: str, y: str) -> str:
+    """IEEE 754-2019 minimumNumber, maximumNumber (-0 below +0); with .NaN a NaN operand wins."""
+    x, y = inputs(b, f, x, y)
+    type_ = LLVM[f["t"]]
+    name = {"min": "minimum", "max": "maximum"}[f["op"]] + ("" if f.get("nan") else "num")
+    return output(b, f, b.call(type_, f"llvm.{name}.{f['t']}", (type_, x), (type_, y)))
+
+
+def _copysign(b: Body, f: Fields, sign: str, magnitude: str) -> str:
+    type_ = LLVM[f["t"]]
+    return b.call(type_, f"llvm.copysign.{f['t']}", (type_, magnitude), (type_, sign))
+
+
+_ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "num": "ord"}
+_UNORDERED = {"equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "nan": "uno"}
+_COMPARE = {**_ORDERED, **_UNORDERED}
+
+
+def _setp(b: Body, f: Fields, x: str, y: str, third: str = "") -> tuple[str, str]:
+    return combine(b, f, _compare(b, f, x, y), third)
+
+
+def _compare(b: Body, f: Fields, x: str, y: str) -> str:
+    x, y = inputs(b, f, x, y)
+    return b.op(f"fcmp {_COMPARE[f['cmp']]} {LLVM[f['t']]} {x}, {y}")
+
+
+def _set(b: Body, f: Fields, x: str, y: str) -> str:
+    return set_value(b, f, _compare(b, f, x, y))
+
+
+_CLASSES = {
+    "finite": 0x1F8,
+    "infinite": 0x204,
+    "number": 0x3FC,
+    "notanumber": 0x003,
+    "normal": 0x108,
+    "subnormal": 0x090,
+}
+"""Bits of llvm.is.fpclass; `number` is all but NaN."""
+
+
+def _testp(b: Body, f: Fields, x: str) -> str:
+    return b.call("i1", f"llvm.is.fpclass.{f['t']}", (LLVM[f["t"]], x), ("i32", _CLASSES[f["what"]]))
+
+
+_S, _D = "fp32", "fp64"
+_RN, _FTZ, _SAT = "{rnd:|.rn}", "{ftz:|.ftz}", "{sat:|.sat}"
+_CMP = "{cmp:" + "|".join(_COMPARE) + "}"
+_WHAT = "{what:" + "|".join(_CLASSES) + "}"
+_BOOL = "{bool:.and|.or|.xor}"
+
+FORMS = (
+    *(Form(f"{{op:{op}}}{_RN}{_FTZ}{_SAT}.{{t:f32}}", "=t t t", _binary, _S, nan=True) for op in ("add", "sub", "mul")),
+    *(Form(f"{{op:{op}}}{_RN}.{{t:f64}}", "=t t t", _binary, _D) for op in ("add", "sub", "mul")),
+    Form(f"fma.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", _fma, _S, nan=True),
+    Form(f"mad.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", _fma, _S, nan=True),
+    Form("fma.rn.{t:f64}", "=t t t t", _fma, _D),
+    Form("mad.rn.{t:f64}", "=t t t t", _fma, _D),
+    Form(f"{{op:div}}.rn{_FTZ}.{{t:f32}}", "=t t t", _binary, _S, nan=True),
+    Form("{op:div}.rn.{t:f64}", "=t t t", _binary, _D),
+    Form(f"rcp.rn{_FTZ}.{{t:f32}}", "=t t", _reciprocal, _S, nan=True),
+    Form("rcp.rn.{t:f64}", "=t t", _reciprocal, _D),
+    Form(f"sqrt.rn{_FTZ}.{{t:f32}}", "=t t", _unary("sqrt"), _S, nan=True),  # type: ignore[arg-type]
+    Form("sqrt.rn.{t:f64}", "=t t", _unary("sqrt"), _D),  # type: ignore[arg-type]
+    Form(f"abs{_FTZ}.{{t:f32}}", "=t t", _unary("fabs"), _S, nan=True),  # type: ignore[arg-type]
+    Form("abs.{t:f64}", "=t t", _unary("fabs"), _D),  # type: ignore[arg-type]
+    Form(f"neg{_FTZ}.{{t:f32}}", "=t t", _negate, _S, nan=True),
+    Form("neg.{t:f64}", "=t t", _negate, _D),
+    *(Form(f"{{op:{op}}}{_FTZ}{{nan:|.NaN}}.{{t:f32}}", "=t t t", _extreme, _S, nan=True) for op in ("min", "max")),
+    *(Form(f"{{op:{op}}}.{{t:f64}}", "=t t t", _extreme, _D) for op in ("min", "max")),
+    Form("copysign.{t:f32}", "=t t t", _copysign, _S),
+    Form("copysign.{t:f64}", "=t t t", _copysign, _D),
+    Form(f"setp.{_CMP}{{bool:}}{_FTZ}.{{t:f32}}", "=pred|pred t t", _setp, _S),
+    Form(f"setp.{_CMP}{_BOOL}{_FTZ}.{{t:f32}}", "=pred|pred t t pred", _setp, _S),
+    Form(f"setp.{_CMP}{{bool:}}.{{t:f64}}", "=pred|pred t t", _setp, _D),
+    Form(f"setp.{_CMP}{_BOOL}.{{t:f64}}", "=pred|pred t t pred", _setp, _D),
+    Form(f"set.{_CMP}{_FTZ}.{{d:u32|s32|f32}}.{{t:f32}}", "=d t t", _set, _S),
+    Form(f"set.{_CMP}.{{d:u32|s32|f32}}.{{t:f64}}", "=d t t", _set, _D),
+    Form(f"testp.{_WHAT}.{{t:f32}}", "=pred t", _testp, _S),
+    Form(f"testp.{_WHAT}.{{t:f64}}", "=pred t", _testp, _D),
+)

@@ -1,0 +1,93 @@
+"""f32 arithmetic with directed rounding (.rz, .rm, .rp), exact by way of double.
+
+A product of floats is exact in double. A sum is a double and the error of its rounding (Knuth's TwoSum, exact where
+nothing overflows, and floats cannot overflow a double). Rounding to nearest float and comparing with the exact value
+tells whether to go one float down or up.
+"""
+
+from kerneltrial.devices.cpu.forms import Form
+from kerneltrial.devices.cpu.ir import Body
+from kerneltrial.devices.cpu.lower_float import inputs, output
+
+Fields = dict[str, str]
+
+
+def _stepped(b: Body, bits: str, rounded: str, up: bool) -> str:
+    """The next float above or below `rounded`, whose bits are `bits`."""
+    away = b.op(f"add i32 {bits}, 1")
+    toward = b.op(f"sub i32 {bits}, 1")
+    positive = b.op(f"fcmp ogt float {rounded}, 0.0")
+    grown, shrunk = (away, toward) if up else (toward, away)
+    step = b.op(f"select i1 {positive}, i32 {grown}, i32 {shrunk}")
+    zero = b.op(f"fcmp oeq float {rounded}, 0.0")
+    return b.op(f"select i1 {zero}, i32 {1 if up else -0x7FFFFFFF}, i32 {step}")
+
+
+def directed(b: Body, mode: str, total: str, error: str) -> str:
+    """The exact value `total` + `error` (doubles) as a float, rounded by `mode`: .rz, .rm or .rp."""
+    rounded = b.op(f"fptrunc double {total} to float")
+    back = b.op(f"fpext float {rounded} to double")
+    same = b.op(f"fcmp oeq double {back}, {total}")
+    below_error, above_error = b.op(f"fcmp olt double {error}, 0.0"), b.op(f"fcmp ogt double {error}, 0.0")
+    high = b.op(f"or i1 {b.op(f'fcmp ogt double {back}, {total}')}, {b.op(f'and i1 {same}, {below_error}')}")
+    low = b.op(f"or i1 {b.op(f'fcmp olt double {back}, {total}')}, {b.op(f'and i1 {same}, {above_error}')}")
+    bits = b.op(f"bitcast float {rounded} to i32")
+    if mode == ".rm":
+        result = b.op(f"select i1 {high}, i32 {_stepped(b, bits, rounded, False)}, i32 {bits}")
+    elif mode == ".rp":
+        result = b.op(f"select i1 {low}, i32 {_stepped(b, bits, rounded, True)}, i32 {bits}")
+    else:
+        positive = b.op(f"fcmp ogt float {rounded}, 0.0")
+        negative = b.op(f"fcmp olt float {rounded}, 0.0")
+        far = b.op(f"or i1 {b.op(f'and i1 {high}, {positive}')}, {b.op(f'and i1 {low}, {negative}')}")
+        result = b.op(f"select i1 {far}, i32 {b.op(f'sub i32 {bits}, 1')}, i32 {bits}")
+    return b.op(f"bitcast i32 {result} to float")
+
+
+def _sum(b: Body, mode: str, x: str, y: str) -> str:
+    """x + y (doubles) rounded to float. An exact zero of unlike signs is -0 downwards."""
+    total = b.op(f"fadd double {x}, {y}")
+    part = b.op(f"fsub double {total}, {x}")
+    rest = b.op(f"fsub double {x}, {b.op(f'fsub double {total}, {part}')}")
+    error = b.op(f"fadd double {rest}, {b.op(f'fsub double {y}, {part}')}")
+    rounded = directed(b, mode, total, error)
+    if mode != ".rm":
+        return rounded
+    signs = [b.op(f"bitcast double {v} to i64") for v in (x, y)]
+    either = b.op(f"icmp slt i64 {b.op(f'or i64 {signs[0]}, {signs[1]}')}, 0")
+    zero = b.op(f"select i1 {either}, float -0.0, float 0.0")
+    return b.op(f"select i1 {b.op(f'fcmp oeq double {total}, 0.0')}, float {zero}, float {rounded}")
+
+
+def _wide(b: Body, *values: str) -> list[str]:
+    return [b.op(f"fpext float {v} to double") for v in values]
+
+
+def _add(b: Body, f: Fields, x: str, y: str) -> str:
+    wide = _wide(b, *inputs(b, f, x, y))
+    return output(b, f, _sum(b, f["rnd"], *wide))
+
+
+def _sub(b: Body, f: Fields, x: str, y: str) -> str:
+    x, y = _wide(b, *inputs(b, f, x, y))
+    return output(b, f, _sum(b, f["rnd"], x, b.op(f"fneg double {y}")))
+
+
+def _mul(b: Body, f: Fields, x: str, y: str) -> str:
+    x, y = _wide(b, *inputs(b, f, x, y))
+    return output(b, f, directed(b, f["rnd"], b.op(f"fmul double {x}, {y}"), "0.0"))
+
+
+def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
+    x, y, z = _wide(b, *inputs(b, f, x, y, z))
+    return output(b, f, _sum(b, f["rnd"], b.op(f"fmul double {x}, {y}"), z))
+
+
+_TAIL = "{rnd:.rz|.rm|.rp}{ftz:|.ftz}{sat:|.sat}.f32"
+
+FORMS = (
+    Form(f"add{_TAIL}", "=f32 f32 f32", _add, "fp32", nan=True),
+    Form(f"sub{_TAIL}", "=f32 f32 f32", _sub, "fp32", nan=True),
+    Form(f"mul{_TAIL}", "=f32 f32 f32", _mul, "fp32", nan=True),
+    Form(f"fma{_TAIL}", "=f32 f32 f32 f32", _fma, "fp32", nan=True),
+)

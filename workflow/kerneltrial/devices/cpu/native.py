@@ -1,0 +1,75 @@
+"""LLVM IR to machine code in this process, through llvmlite."""
+
+from ctypes import CFUNCTYPE, c_int32, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kerneltrial.devices.cpu import races, scheduler
+from kerneltrial.devices.cpu.ir import module
+from kerneltrial.devices.device import DeviceProblem
+
+
+@dataclass
+class Native:
+    """Machine code; it lives as long as this object does."""
+
+    engine: Any
+    symbols: dict[str, int]
+
+
+@cache
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        opt=2, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+    )
+
+
+def compile_module(text: str, names: tuple[str, ...]) -> Native:
+    """Optimise and compile a module; `names` are the functions to be called. No step may change a float's bits."""
+    import llvmlite.binding as llvm
+
+    machine = _machine()
+    try:
+        parsed = llvm.parse_assembly(text)
+        parsed.verify()
+    except RuntimeError as problem:
+        raise DeviceProblem(f"the cpu device made LLVM IR that LLVM refuses: {str(problem)[:300]}") from None
+    parsed.triple = machine.triple
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    engine = llvm.create_mcjit_compiler(parsed, _fresh_machine())
+    engine.finalize_object()
+    return Native(engine, {name: engine.get_function_address(name) for name in names})
+
+
+def _fresh_machine() -> Any:
+    """An engine takes its target machine over, so that each needs one of its own."""
+    import llvmlite.binding as llvm
+
+    return llvm.Target.from_default_triple().create_target_machine(
+        opt=2, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+    )
+
+
+@cache
+def runtime() -> Native:
+    """The scheduler and the shared-memory check, made once a process; kernels find the latter by name."""
+    import llvmlite.binding as llvm
+
+    parts = [part() for part in (*scheduler.PARTS, races.kt_shared)]
+    text = module([function for function, _ in parts], [body for _, body in parts])
+    native = compile_module(text, ("run_grid", "kt_shared"))
+    llvm.add_symbol("kt_shared", native.symbols["kt_shared"])
+    return native
+
+
+def run_grid(block: int, contexts: int, threads: int) -> bool:
+    """Run a launch; arguments are addresses of its state and contexts. False after a fault."""
+    function = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32)(runtime().symbols["run_grid"])
+    return int(function(block, contexts, threads)) == 0

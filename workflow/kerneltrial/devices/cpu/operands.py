@@ -1,0 +1,237 @@
+"""Operands of instructions as LLVM values: registers, constants, special registers, addresses of variables."""
+
+import struct
+from typing import TYPE_CHECKING
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.flow import Flow
+from kerneltrial.devices.cpu.ir import Body
+from kerneltrial.devices.cpu.lower_float import LLVM
+from kerneltrial.devices.cpu.program import Layout
+from kerneltrial.devices.cpu.refusals import unsupported_instruction
+from kerneltrial.devices.cpu.syntax import (
+    WIDTHS,
+    Function,
+    Immediate,
+    Instruction,
+    Memory,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    SlotSymbol,
+    Special,
+    Symbol,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BLOCK_SPECIALS = {
+    **{f"%{name}.{axis}": f"{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in "xyz"},
+    "%dynamic_smem_size": "dynamic_bytes",
+    "%total_smem_size": "shared_bytes",
+}
+_CONTEXT_SPECIALS = {"%tid.x": at.TID_X, "%tid.y": at.TID_Y, "%tid.z": at.TID_Z, "%laneid": at.LANE}
+
+
+class Operands:
+    """Reads and writes operands. Registers hold integers of their width; floats are reinterpreted at each use."""
+
+    def __init__(self, body: Body, function: Function, flow: Flow, layout: Layout) -> None:
+        self.body = body
+        self.function = function
+        self.flow = flow
+        self.layout = layout
+        self._slots: dict[int, str] = {}
+
+    # -- registers
+
+    def declare_registers(self) -> None:
+        """An alloca for each register (0 where it is read before it is written) and for each slot of a call."""
+        body = self.body
+        for index, type_ in enumerate(self.function.registers):
+            body._allocas.append(f"  %r{index} = alloca i{WIDTHS[type_]}")
+            body.do(f"store i{WIDTHS[type_]} 0, ptr %r{index}")
+        for index, slot in enumerate(self.function.slots):
+            if slot.offset < 0 and index not in self.layout.slots:
+                body._allocas.append(f"  %s{index} = alloca [{slot.size} x i8], align 16")
+                self._slots[index] = f"%s{index}"
+
+    def register_pointer(self, register: int) -> str:
+        return f"%r{register}"
+
+    def slot_pointer(self, slot: int, offset: int, size: int, instruction: Instruction) -> str:
+        """Where `size` bytes of a slot lie; they must be within it and aligned."""
+        space = self.function.slots[slot]
+        if offset < 0 or offset + size > space.size or offset % min(size, 16):
+            raise unsupported_instruction(f"{instruction.opcode} outside its parameter", instruction.line)
+        body = self.body
+        if space.offset >= 0:
+            params = body.field("%blk", at.BLOCK["params"], "ptr", "!invariant.load !0")
+            return body.op(f"getelementptr i8, ptr {params}, i64 {space.offset + offset}")
+        if slot in self.layout.slots:
+            return body.op(f"getelementptr i8, ptr %ctx, i64 {self.layout.slots[slot] + offset}")
+        return body.op(f"getelementptr i8, ptr {self._slots[slot]}, i64 {offset}")
+
+    # -- reading
+
+    def constant(self, operand: Operand) -> int:
+        assert isinstance(operand, Immediate)
+        return int(operand.value)
+
+    def value(self, operand: Operand, type_: str, instruction: Instruction) -> str:
+        """An operand as a value of PTX type `type_`; a register must have its width."""
+        width = WIDTHS[type_]
+        if isinstance(operand, Register) and type_ == "f32" and operand.index in self.flow.pure:
+            raw = self.body.op(f"load i32, ptr %r{operand.index}")
+        else:
+            self.same_width(operand, width, instruction)
+            raw = self.bits(operand, width, type_)
+        if type_ in LLVM:
+            return self.body.op(f"bitcast i{width} {raw} to {LLVM[type_]}")
+        return raw
+
+    def same_width(self, operand: Operand, width: int, instruction: Instruction) -> None:
+        if isinstance(operand, Register):
+            actual = WIDTHS[self.function.registers[operand.index]]
+        elif isinstance(operand, Special):
+            actual = 64 if operand.name in ("%clock64", "%globaltimer") else 32
+        else:
+            return
+        converts = instruction.opcode.startswith("cvt") and actual > width
+        if actual != width and not converts and not (isinstance(operand, Special) and width == 64):
+            what = f"{instruction.opcode} with a register of {actual} bits"
+            raise unsupported_instruction(what, instruction.line)
+
+    def bits(self, operand: Operand, width: int, type_: str = "") -> str:
+        """An operand as an integer of `width` bits: wider registers are cut, narrower ones extended by their type."""
+        body = self.body
+        match operand:
+            case Register(index):
+                actual = WIDTHS[self.function.registers[index]]
+                raw = body.op(f"load i{actual}, ptr %r{index}")
+                if index in self.flow.pure:
+                    raw = self._canonical(raw)
+                return self._resized(raw, actual, width, type_)
+            case Not(register):
+                return body.op(f"xor i1 {self.bits(register, 1)}, true")
+            case Immediate():
+                return str(_signed(immediate_bits(operand, width, type_), width))
+            case Special(name):
+                return self._resized(self._special(name), 32, width, type_)
+            case Symbol(variable, offset):
+                return self._resized(self.symbol_address(operand), 64, width, type_)
+        raise unsupported_instruction("an operand of this kind")
+
+    def _canonical(self, raw: str) -> str:
+        """The bits of a result of f32 arithmetic: every NaN is 0x7fffffff."""
+        body = self.body
+        value = body.op(f"bitcast i32 {raw} to float")
+        nan = body.op(f"fcmp uno float {value}, 0.0")
+        return body.op(f"select i1 {nan}, i32 {0x7FFFFFFF}, i32 {raw}")
+
+    def _resized(self, raw: str, actual: int, width: int, type_: str) -> str:
+        if actual == width:
+            return raw
+        word = "trunc" if actual > width else "sext" if type_[:1] == "s" else "zext"
+        return self.body.op(f"{word} i{actual} {raw} to i{width}")
+
+    def _special(self, name: str) -> str:
+        body = self.body
+        if name in _CONTEXT_SPECIALS:
+            return body.field("%ctx", _CONTEXT_SPECIALS[name], "i32")
+        if name in _BLOCK_SPECIALS:
+            return body.field("%blk", at.BLOCK[_BLOCK_SPECIALS[name]], "i32", "!invariant.load !0")
+        if name == "WARP_SZ":
+            return "32"
+        if name == "%warpid":
+            return body.op(f"lshr i32 {body.field('%ctx', at.LINEAR, 'i32')}, 5")
+        if name == "%nwarpid":
+            threads = body.field("%blk", at.BLOCK["threads"], "i32", "!invariant.load !0")
+            return body.op(f"lshr i32 {body.op(f'add i32 {threads}, 31')}, 5")
+        if name.startswith("%lanemask_"):
+            return self._lane_mask(name[-2:])
+        raise unsupported_instruction(f"special register {name}")
+
+    def _lane_mask(self, which: str) -> str:
+        body = self.body
+        own = body.op(f"shl i32 1, {body.field('%ctx', at.LANE, 'i32')}")
+        below = body.op(f"sub i32 {own}, 1")
+        upto = body.op(f"or i32 {own}, {below}")
+        if which in ("eq", "lt", "le"):
+            return {"eq": own, "lt": below, "le": upto}[which]
+        return body.op(f"xor i32 {below if which == 'ge' else upto}, -1")
+
+    def symbol_address(self, symbol: Symbol) -> str:
+        """A variable's address within its space; those of global and constant memory are generic ones too."""
+        variable, offset = symbol.variable, symbol.offset
+        if variable.space == "shared":
+            return str(self.layout.shared[variable.key] + offset)
+        if variable.space == "local":
+            return str(self.layout.local[variable.key] + offset)
+        base = self.body.field("%blk", at.BLOCK["globals"], "i64", "!invariant.load !0")
+        return self.body.op(f"add i64 {base}, {self.layout.images[variable.key] + offset}")
+
+    def address(self, memory: Memory, instruction: Instruction) -> str:
+        """The address in a memory operand as i64, offset added."""
+        place = memory.place
+        if isinstance(place, Register):
+            if WIDTHS[self.function.registers[place.index]] < 32:
+                raise unsupported_instruction(f"{instruction.opcode} with a narrow address", instruction.line)
+            start = self.bits(place, 64)
+        elif isinstance(place, Symbol | Immediate):
+            start = self.bits(place, 64)
+        else:
+            raise unsupported_instruction(f"{instruction.opcode} with this address", instruction.line)
+        return self.body.op(f"add i64 {start}, {memory.offset}") if memory.offset else start
+
+    # -- writing
+
+    def assign(self, operand: Operand, type_: str, value: str, exact: Instruction | None = None) -> None:
+        """Write a value of PTX type `type_` to a register; a wider one gets it extended."""
+        if isinstance(operand, Sink):
+            return
+        assert isinstance(operand, Register)
+        width = WIDTHS[type_]
+        actual = WIDTHS[self.function.registers[operand.index]]
+        if actual < width or (exact is not None and actual != width):
+            opcode, line = (exact.opcode, exact.line) if exact else ("a result", 0)
+            raise unsupported_instruction(f"{opcode} with a register of {actual} bits", line)
+        if type_ in LLVM:
+            value = self.body.op(f"bitcast {LLVM[type_]} {value} to i{width}")
+        value = self._resized(value, width, actual, type_)
+        self.body.do(f"store i{actual} {value}, ptr %r{operand.index}")
+
+    def assign_results(
+        self, operand: Operand, type_: str, result: "str | Sequence[str]", instruction: Instruction
+    ) -> None:
+        """Write the results of a form; a conversion may go to a wider register."""
+        exact = None if instruction.opcode.startswith("cvt") else instruction
+        values = [result] if isinstance(result, str) else list(result)
+        targets = [operand.first, operand.second] if isinstance(operand, Pair) else [operand]
+        for target, value in zip(targets, values, strict=False):
+            self.assign(target, type_, value, exact)
+
+
+def immediate_bits(operand: Immediate, width: int, type_: str) -> int:
+    """The bit pattern of a constant in `width` bits."""
+    if operand.kind == "decimal" or (operand.kind == "f64" and type_ == "f32"):
+        value = float(operand.value)
+        if operand.kind == "f64":
+            value = struct.unpack("<d", struct.pack("<Q", int(operand.value)))[0]
+        try:
+            packed = struct.pack("<f" if width == 32 else "<d", value)
+        except OverflowError:
+            raise unsupported_instruction(f"constant {value}") from None
+        return int.from_bytes(packed, "little")
+    if operand.kind in ("f32", "f64") and width != int(operand.kind[1:]):
+        raise unsupported_instruction(f"a constant of type {operand.kind} as {type_ or width}")
+    return int(operand.value) & ((1 << width) - 1)
+
+
+def _signed(value: int, width: int) -> int:
+    if width == 1:
+        return value & 1
+    return value - (1 << width) if value >> (width - 1) else value

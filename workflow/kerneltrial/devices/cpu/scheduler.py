@@ -1,0 +1,233 @@
+"""The scheduler of a block's threads, as LLVM IR: the same for every kernel, made once a process.
+
+Warp by warp, each runnable lane runs until it ends, waits or fails. Lanes that wait for a collective go on once all
+lanes in their mask that still run are there. When nothing in the block can run, the threads wait at a barrier and are
+released together, or the block is deadlocked. The order is fixed, so a run is deterministic.
+"""
+
+from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.ir import Body
+
+_BLOCK_PARAMETERS = "ptr %blk, ptr %contexts, i32 %n"
+
+
+def _context(b: Body, thread: str) -> str:
+    size = b.field("%blk", at.BLOCK["context_bytes"], "i64")
+    wide = b.op(f"sext i32 {thread} to i64")
+    return b.op(f"getelementptr i8, ptr %contexts, i64 {b.op(f'mul i64 {wide}, {size}')}")
+
+
+def _fault(b: Body, code: int, context: str) -> None:
+    b.set_field("%blk", at.BLOCK["fault"], "i64", code)
+    thread = b.op(f"zext i32 {b.field(context, at.LINEAR, 'i32')} to i64")
+    b.set_field("%blk", at.BLOCK["fault_thread"], "i64", thread)
+
+
+def _bump(b: Body, name: str) -> str:
+    more = b.op(f"add i64 {b.field('%blk', at.BLOCK[name], 'i64')}, 1")
+    b.set_field("%blk", at.BLOCK[name], "i64", more)
+    return more
+
+
+def release() -> tuple[str, Body]:
+    """Release every group of the warp lo <= lane < hi that is complete; say whether there was one."""
+    b = Body()
+    any_ = b.variable("i1", "false")
+    with b.loop("%lo", "%hi") as i:
+        context = _context(b, i)
+        status = b.field(context, at.STATUS, "i32")
+        collective = b.op(f"icmp eq i32 {status}, {at.AT_COLLECTIVE}")
+        waits = b.op(f"or i1 {collective}, {b.op(f'icmp eq i32 {status}, {at.AT_WARP_BARRIER}')}")
+        with b.when(waits):
+            mask = b.field(context, at.MASK, "i32")
+            state = b.field(context, at.STATE, "i32")
+            there = b.variable("i32", 0)
+            missing = b.variable("i32", 0)
+            with b.loop("%lo", "%hi") as j:
+                other = _context(b, j)
+                bit = b.op(f"shl i32 1, {b.op(f'sub i32 {j}, %lo')}")
+                other_status = b.field(other, at.STATUS, "i32")
+                same = b.op(f"icmp eq i32 {other_status}, {status}")
+                same_mask = b.op(f"icmp eq i32 {b.field(other, at.MASK, 'i32')}, {mask}")
+                same_place = b.op(f"icmp eq i32 {b.field(other, at.STATE, 'i32')}, {state}")
+                place = b.op(f"select i1 {collective}, i1 {same_place}, i1 true")
+                meets = b.op(f"and i1 {b.op(f'and i1 {same}, {same_mask}')}, {place}")
+                ended = b.op(f"icmp eq i32 {other_status}, {at.DONE}")
+                there.set(b.op(f"or i32 {there.get()}, {b.op(f'select i1 {meets}, i32 {bit}, i32 0')}"))
+                absent = b.op(f"xor i1 {b.op(f'or i1 {meets}, {ended}')}, true")
+                missing.set(b.op(f"or i32 {missing.get()}, {b.op(f'select i1 {absent}, i32 {bit}, i32 0')}"))
+            lacking = b.op(f"and i32 {missing.get()}, {mask}")
+            with b.when(b.op(f"icmp eq i32 {lacking}, 0")):
+                any_.set("true")
+                group = b.op(f"and i32 {there.get()}, {mask}")
+                _set_free(b, group, collective)
+    b.do(f"ret i1 {any_.get()}")
+    header = "define internal i1 @release(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)"
+    return b.function(header), b
+
+
+def _set_free(b: Body, group: str, collective: str) -> None:
+    """Make the lanes of `group` runnable, with each other's words in view; a warp barrier starts a warp epoch."""
+    public = b.field("%blk", at.BLOCK["public_bytes"], "i64")
+    with b.loop("%lo", "%hi") as lane:
+        bit = b.op(f"lshr i32 {group}, {b.op(f'sub i32 {lane}, %lo')}")
+        with b.when(b.op(f"trunc i32 {bit} to i1")):
+            context = _context(b, lane)
+            b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
+            b.set_field(context, at.GROUP, "i32", group)
+            step = b.op(f"select i1 {collective}, i32 0, i32 1")
+            epoch = b.op(f"add i32 {b.field(context, at.WARP_EPOCH, 'i32')}, {step}")
+            b.set_field(context, at.WARP_EPOCH, "i32", epoch)
+            words = b.op(f"getelementptr i8, ptr {context}, i64 {at.PUBLIC}")
+            visible = b.op(f"getelementptr i8, ptr {words}, i64 {public}")
+            b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", visible), ("ptr", words), ("i64", public), ("i1", "false"))
+
+
+def run_warp() -> tuple[str, Body]:
+    """Run the lanes of one warp until none can go on; false after a fault."""
+    b = Body()
+    thread = b.field("%blk", at.BLOCK["thread"], "ptr")
+    again, end = b.label(), b.label()
+    b.jump(again)
+    b.place(again)
+    with b.loop("%lo", "%hi") as lane:
+        context = _context(b, lane)
+        runnable = b.op(f"icmp eq i32 {b.field(context, at.STATUS, 'i32')}, {at.RUNNABLE}")
+        with b.when(runnable):
+            status = b.op(f"call i32 {thread}(ptr %blk, ptr {context})")
+            b.set_field(context, at.STATUS, "i32", status)
+            failed, on = b.label(), b.label()
+            b.branch(b.op(f"icmp slt i32 {status}, 0"), failed, on)
+            b.place(failed)
+            b.do("ret i1 false")
+            b.place(on)
+    after = b.field("%blk", at.BLOCK["after_pass"], "ptr")
+    with b.when(b.op(f"icmp ne ptr {after}, null")):
+        b.do(f"call void {after}(ptr %blk, i32 %lo, i32 %hi)")
+    more = b.op("call i1 @release(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)")
+    b.branch(more, again, end)
+    b.place(end)
+    b.do("ret i1 true")
+    return b.function("define internal i1 @run_warp(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)"), b
+
+
+def run_block() -> tuple[str, Body]:
+    """Run a block whose contexts are set up; false after a fault."""
+    b = Body()
+    warps = b.op(f"lshr i32 {b.op('add i32 %n, 31')}, 5")
+    start, end = b.label(), b.label()
+    b.jump(start)
+    b.place(start)
+    with b.loop(0, warps) as warp:
+        low = b.op(f"shl i32 {warp}, 5")
+        high = b.call("i32", "llvm.smin.i32", ("i32", b.op(f"add i32 {low}, 32")), ("i32", "%n"))
+        _return_if_not(b, b.op(f"call i1 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high})"))
+    waiting = b.op("call i32 @at_barrier(ptr %blk, ptr %contexts, i32 %n)")
+    _return_if_not(b, b.op(f"icmp sge i32 {waiting}, 0"))
+    _bump(b, "epoch")
+    b.branch(b.op(f"icmp eq i32 {waiting}, 0"), end, start)
+    b.place(end)
+    b.do("ret i1 true")
+    return b.function(f"define internal i1 @run_block({_BLOCK_PARAMETERS})"), b
+
+
+def _return_if_not(b: Body, condition: str) -> None:
+    on, off = b.label(), b.label()
+    b.branch(condition, on, off)
+    b.place(off)
+    b.do("ret i1 false")
+    b.place(on)
+
+
+def at_barrier() -> tuple[str, Body]:
+    """Release the threads at a barrier; give their number, or -1 for a deadlock or a barrier that some never reach."""
+    b = Body()
+    waiting, ended, number = b.variable("i32", 0), b.variable("i32", 0), b.variable("i32", -1)
+    with b.loop(0, "%n") as thread:
+        context = _context(b, thread)
+        status = b.field(context, at.STATUS, "i32")
+        done = b.op(f"icmp eq i32 {status}, {at.DONE}")
+        ended.set(b.op(f"add i32 {ended.get()}, {b.op(f'zext i1 {done} to i32')}"))
+        with b.when(b.op(f"xor i1 {done}, true")):
+            here = b.op(f"icmp eq i32 {status}, {at.AT_BARRIER}")
+            own = b.field(context, at.MASK, "i32")
+            first = b.op(f"icmp eq i32 {number.get()}, -1")
+            same = b.op(f"or i1 {first}, {b.op(f'icmp eq i32 {number.get()}, {own}')}")
+            _stop_if_not(b, b.op(f"and i1 {here}, {same}"), at.DEADLOCK, context)
+            number.set(own)
+            b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
+            b.set_field(context, at.WARP_EPOCH, "i32", 0)
+            waiting.set(b.op(f"add i32 {waiting.get()}, 1"))
+    some = b.op(f"icmp ne i32 {waiting.get()}, 0")
+    with b.when(some):
+        _bump(b, "barriers")
+        checked = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['check_exits'], 'i64')}, 0")
+        missed = b.op(f"and i1 {checked}, {b.op(f'icmp ne i32 {ended.get()}, 0')}")
+        with b.when(missed), b.loop(0, "%n") as thread:
+            context = _context(b, thread)
+            running = b.op(f"icmp ne i32 {b.field(context, at.STATUS, 'i32')}, {at.DONE}")
+            _stop_if_not(b, running, at.EXITED, context)
+    b.do(f"ret i32 {waiting.get()}")
+    return b.function(f"define internal i32 @at_barrier({_BLOCK_PARAMETERS})"), b
+
+
+def _stop_if_not(b: Body, condition: str, code: int, context: str) -> None:
+    on, off = b.label(), b.label()
+    b.branch(condition, on, off)
+    b.place(off)
+    _fault(b, code, context)
+    b.do("ret i32 -1")
+    b.place(on)
+
+
+def start_block() -> tuple[str, Body]:
+    """Set up contexts and shared memory for the next block; false when the budget does not reach for it."""
+    b = Body()
+    threads = b.op("zext i32 %n to i64")
+    cost = b.op(f"mul i64 {threads}, {b.field('%blk', at.BLOCK['thread_budget'], 'i64')}")
+    left = b.op(f"sub i64 {b.field('%blk', at.BLOCK['budget'], 'i64')}, {cost}")
+    b.set_field("%blk", at.BLOCK["budget"], "i64", left)
+    on, off = b.label(), b.label()
+    b.branch(b.op(f"icmp sgt i64 {left}, 0"), on, off)
+    b.place(off)
+    _fault(b, at.EXHAUSTED, "%contexts")
+    b.do("ret i1 false")
+    b.place(on)
+    b.set_field("%blk", at.BLOCK["block_epoch"], "i64", _bump(b, "epoch"))
+    poison = b.op(f"trunc i64 {b.field('%blk', at.BLOCK['poison'], 'i64')} to i8")
+    shared = b.field("%blk", at.BLOCK["shared"], "ptr")
+    size = b.field("%blk", at.BLOCK["shared_bytes"], "i64")
+    b.call("void", "llvm.memset.p0.i64", ("ptr", shared), ("i8", poison), ("i64", size), ("i1", "false"))
+    local, local_bytes = (b.field("%blk", at.BLOCK[name], "i64") for name in ("local_offset", "local_bytes"))
+    with b.loop(0, "%n") as thread:
+        context = _context(b, thread)
+        b.set_field(context, at.STATE, "i32", 0)
+        b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
+        b.set_field(context, at.WARP_EPOCH, "i32", 0)
+        memory = b.op(f"getelementptr i8, ptr {context}, i64 {local}")
+        b.call("void", "llvm.memset.p0.i64", ("ptr", memory), ("i8", poison), ("i64", local_bytes), ("i1", "false"))
+    b.do("ret i1 true")
+    return b.function(f"define internal i1 @start_block({_BLOCK_PARAMETERS})"), b
+
+
+def run_grid() -> tuple[str, Body]:
+    """Run all blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which)."""
+    b = Body()
+    sizes = [b.field("%blk", at.BLOCK[f"nctaid.{axis}"], "i64") for axis in "xyz"]
+    with b.loop(0, sizes[2], "i64") as z:
+        b.set_field("%blk", at.BLOCK["ctaid.z"], "i64", z)
+        with b.loop(0, sizes[1], "i64") as y:
+            b.set_field("%blk", at.BLOCK["ctaid.y"], "i64", y)
+            with b.loop(0, sizes[0], "i64") as x:
+                b.set_field("%blk", at.BLOCK["ctaid.x"], "i64", x)
+                for step in ("start_block", "run_block"):
+                    on, off = b.label(), b.label()
+                    b.branch(b.op(f"call i1 @{step}({_BLOCK_PARAMETERS})"), on, off)
+                    b.place(off)
+                    b.do("ret i32 1")
+                    b.place(on)
+    b.do("ret i32 0")
+    return b.function(f"define i32 @run_grid({_BLOCK_PARAMETERS})"), b
+
+
+PARTS = (release, run_warp, at_barrier, start_block, run_block, run_grid)
