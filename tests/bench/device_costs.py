@@ -1,4 +1,4 @@
-"""What the cuda device itself costs, and how its clocks differ: opening, loading, one run, one timing a shape and clock.
+"""What the cuda device itself costs, and how its clocks differ.
 
     PYTHONPATH=workflow python tests/bench/device_costs.py
 

@@ -21,11 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 
 from kerneltrial.devices.cuda import timing  # noqa: E402
+from kerneltrial.devices.cuda.clocks import call_each_set  # noqa: E402
 from kerneltrial.devices.cuda.context import Context  # noqa: E402
 from kerneltrial.devices.cuda.launches import Module  # noqa: E402
 from kerneltrial.devices.cuda.memory import Guarded  # noqa: E402
 from kerneltrial.devices.cuda.probe import probe  # noqa: E402
-from kerneltrial.devices.cuda.subjects import PlanSubject, SharedInputs  # noqa: E402
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers  # noqa: E402
 from kerneltrial.devices.device import Samples  # noqa: E402
 from kerneltrial.inputs.calls import Buffer, Call  # noqa: E402
 from kerneltrial.inputs.contracts import read_contract  # noqa: E402
@@ -41,45 +42,33 @@ SETS = 2
 class Cublas:
     """SGEMM as a subject of timing, on the trial's stream."""
 
-    own_bytes = 0
     nodes = 2  # split-K heuristics launch a second kernel
 
-    def __init__(self, call: Call, inputs: SharedInputs, context: Context) -> None:
+    def __init__(self, call: Call, shared: SharedBuffers, context: Context) -> None:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         (self._m, self._k), (_, self._n) = (b.shape for b in call.buffers[:2])
         self._library = ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path)
         self._handle = ctypes.c_void_p()
-        self._stream = context.queue.stream
         self._check("cublasCreate_v2", ctypes.byref(self._handle))
         self._check("cublasSetStream_v2", self._handle, ctypes.c_void_p(int(context.queue.stream)))
         workspace = Buffer(name="w", role="scratch", dtype="uint8", shape=(WORKSPACE_BYTES,), initial="poisoned")
         self._workspace = Guarded(workspace, 0)
         address, size = ctypes.c_void_p(self._workspace.address), ctypes.c_size_t(WORKSPACE_BYTES)
         self._check("cublasSetWorkspace_v2", self._handle, address, size)
-        output = next(b for b in call.buffers if b.role == "output")
-        self._slots = [(inputs.of(i), Guarded(output, 0xFF)) for i in range(inputs.count)]
+        self._shared = shared
 
     def grow(self, slots: int) -> None:
         """Calls on one input set share a slot."""
 
-    def prepare(self, poison: bool) -> None:
-        """As for a plan: the outputs are filled, so that caches are in the same state for all."""
-        if poison:
-            for _, output in self._slots:
-                output.fill(0xFF, self._stream)
-
     def enqueue(self, slot: int) -> None:
         """Row-major C = A B is column-major C' = B' A'."""
-        given, output = self._slots[slot % len(self._slots)]
+        placed = self._shared.slot(slot % SETS)
         one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        a, b, c = (ctypes.c_void_p(g.address) for g in (given["a"], given["b"], output))
+        a, b, c = (ctypes.c_void_p(placed[name].address) for name in ("a", "b", "c"))
         m, n, k = self._m, self._n, self._k
         scalars = (ctypes.byref(one), b, n, a, k, ctypes.byref(zero), c, n)
         self._check("cublasSgemm_v2", self._handle, 0, 0, n, m, k, *scalars)
-
-    def outputs(self) -> tuple[dict[str, bytes], ...]:
-        return tuple({"c": output.download().tobytes()} for _, output in self._slots)
 
     def _check(self, function: str, *arguments: Any) -> None:
         status = getattr(self._library, function)(*arguments)
@@ -117,25 +106,23 @@ def measure(
     plans = [read_plan(KERNEL / "baseline.plan.yaml"), read_plan(arguments.plan)]
     base, candidate = (resolve(plan, contract, dims, "pointer") for plan in plans)
     values = [_values(dims, seed) for seed in range(SETS)]
-    inputs = SharedInputs((base, candidate), values)
+    shared = SharedBuffers((base, candidate), values, context.queue.stream)
     subjects: dict[str, Any] = {
-        "a": PlanSubject(modules[0], base, inputs, context.queue),
-        "a2": PlanSubject(modules[0], base, inputs, context.queue),
-        "b": PlanSubject(modules[1], candidate, inputs, context.queue),
-        "cublas": Cublas(base, inputs, context),
+        "a": PlanSubject(modules[0], base, shared, context.queue),
+        "a2": PlanSubject(modules[0], base, shared, context.queue),
+        "b": PlanSubject(modules[1], candidate, shared, context.queue),
+        "cublas": Cublas(base, shared, context),
     }
-    for subject in subjects.values():
-        for slot in range(SETS):
-            subject.enqueue(slot)
-    context.queue.wait()
     for name, subject in subjects.items():
-        for one, left in zip(values, subject.outputs(), strict=True):
+        subject.grow(SETS)
+        call_each_set(context.queue, subject, shared)
+        for one, left in zip(values, shared.outputs(), strict=True):
             got = np.frombuffer(left["c"], np.float32).reshape(dims["m"], dims["n"])
             want = one["a"].astype(np.float64) @ one["b"].astype(np.float64)
             error = np.linalg.norm(got - want) / np.linalg.norm(want)
             assert error < 1e-6, f"{name}: relative error {error:.1e}"
     schedule = timing.Schedule(rounds=arguments.rounds, order="random", seed=0)
-    return timing.rounds(context, subjects, SETS, schedule, "graph")
+    return timing.rounds(context, subjects, shared, schedule, "graph")
 
 
 def row(shape: str, samples: Samples) -> str:

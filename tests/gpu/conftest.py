@@ -9,10 +9,6 @@ from kerneltrial.devices.device import DeviceProblem
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs an NVIDIA card and its driver")
-
-
 @pytest.fixture(scope="session")
 def card():
     """The first visible card, open in this process."""

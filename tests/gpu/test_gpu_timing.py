@@ -2,6 +2,7 @@
 
 from statistics import median
 
+import msgspec
 import numpy as np
 import pytest
 from kerneltrial.devices.device import DeviceProblem, Refused, TimingRequest
@@ -42,14 +43,26 @@ def test_a_kernel_against_itself_differs_by_less_than_a_percent(card, matmul, or
 
 
 def test_a_faster_kernel_reads_faster_and_leaves_its_outputs(card, matmul):
-    values = [factors(*SHAPE, s) for s in (0, 5, 9)]
-    samples = card.time(request_of(matmul, product("naive", *SHAPE), matmul, product("split", *SHAPE)), values)
-    ratios = medians(samples)
-    assert ratios["b"] < ratios["a"]
+    shape = (512, 512, 512)
+    values = [factors(*shape, s) for s in (0, 5, 9)]
+    samples = card.time(request_of(matmul, product("naive", *shape), matmul, product("blocked", *shape)), values)
+    slower = card.time(request_of(matmul, product("blocked", *shape), matmul, product("naive", *shape)), values)
+    there, back = medians(samples), medians(slower)
+    assert there["a"] / there["b"] == pytest.approx(back["b"] / back["a"], rel=0.02)
+    assert abs(there["a"] / there["b"] - 1) > 0.05
     assert len(samples.outputs) == 3
     for one, left in zip(values, samples.outputs, strict=True):
-        got = np.frombuffer(left["c"], np.float32).reshape(SHAPE[0], SHAPE[1])
+        got = np.frombuffer(left["c"], np.float32).reshape(512, 512)
         np.testing.assert_allclose(got, one["a"].astype(np.float64) @ one["b"].astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+def test_outputs_are_the_candidates_not_the_baselines(card, behaviour):
+    request = request_of(behaviour, simple_call("copy", 1000), behaviour, simple_call("skips_last", 1000))
+    for clock in ("graph", "events", "events-10-100"):
+        samples = card.time(msgspec.structs.replace(request, clock=clock), [{"x": numbers(1000)}])
+        left = np.frombuffer(samples.outputs[0]["y"], np.float32)
+        assert np.isnan(left[-1])
+        assert not np.isnan(left[:-1]).any()
 
 
 def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):

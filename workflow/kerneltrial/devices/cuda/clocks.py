@@ -6,14 +6,14 @@
 cold (all clocks) a graph of: read twice the L2's size; event; one call; event. Less what an empty pair reads there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US, Graph, Queue
-from kerneltrial.devices.cuda.subjects import Subject
+from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 
-_BATCH_TARGET_US = 400.0  # long beside the 0.5 us resolution of events and the gap before a graph's first node
+_BATCH_TARGET_US = 500.0  # long beside the 0.5 us resolution of events and the gap before a graph's first node
 _BATCH_LIMIT_US = 20_000.0  # a candidate far slower than the baseline shall not take minutes
 _NODES_AT_MOST = 256
 _OWN_BYTES_AT_MOST = 2**30
@@ -21,46 +21,50 @@ _EMPTY_READINGS = 21
 _CALIBRATIONS = 3
 
 
-def batch_size(a_us: float, b_us: float, sets: int, subjects: Iterable[Subject]) -> int:
+def batch_size(a_us: float, b_us: float, shared: SharedBuffers, nodes: int) -> int:
     """Calls in a graph: the number of input sets times a power of two, the same for all subjects.
+
+    The batch lasts at least 500 us, unless a limit of time, of graph nodes or of memory for inouts forbids it.
 
     Parameters
     ----------
     a_us, b_us : float
         Rough latencies of baseline and candidate in microseconds.
-    sets : int
-        Number of input sets.
+    shared : SharedBuffers
+        Says how many input sets there are, and how much each call needs for itself.
+    nodes : int
+        Graph nodes of one call of the longest plan.
     """
-    wanted = min(_BATCH_TARGET_US / max(a_us, 0.1), _BATCH_LIMIT_US / max(b_us, 0.1))
-    for subject in subjects:
-        wanted = min(wanted, _NODES_AT_MOST / subject.nodes)
-        if subject.own_bytes:
-            wanted = min(wanted, _OWN_BYTES_AT_MOST / subject.own_bytes)
-    times = 1
-    while 2 * times * sets <= wanted:
-        times *= 2
-    return times * sets
+    limit = min(_BATCH_LIMIT_US / max(b_us, 0.1), _NODES_AT_MOST / nodes)
+    if shared.own_bytes:
+        limit = min(limit, _OWN_BYTES_AT_MOST / shared.own_bytes)
+    calls = shared.sets
+    while calls * a_us < _BATCH_TARGET_US and 2 * calls <= limit:
+        calls *= 2
+    return calls
 
 
 class GraphClock:
     """See the module's text. One graph a subject."""
 
-    name = "graph"
-
-    def __init__(self, queue: Queue, subjects: Mapping[str, Subject], sets: int) -> None:
-        self._queue = queue
-        a_us, b_us = (self._rough_us(subjects[key], sets) for key in ("a", "b"))
-        self.calls = batch_size(a_us, b_us, sets, subjects.values())
+    def __init__(self, queue: Queue, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+        self._queue, self._shared = queue, shared
+        a_us, b_us = (self._rough_us(subjects[key]) for key in ("a", "b"))
+        self.calls = batch_size(a_us, b_us, shared, max(subject.nodes for subject in subjects.values()))
         self.resolution_us = EVENT_RESOLUTION_US / self.calls
-        self._subjects = subjects
-        for subject in subjects.values():
-            if subject.own_bytes:
+        if shared.own_bytes:
+            shared.grow(self.calls)
+            for subject in subjects.values():
                 subject.grow(self.calls)
         self._graphs = {key: self._graph(subject, self.calls) for key, subject in subjects.items()}
 
     def read(self, key: str) -> float:
         """Microseconds of one call."""
-        return self._span_us(self._subjects[key], self._graphs[key]) / self.calls
+        return self._span_us(self._graphs[key]) / self.calls
+
+    def leave_outputs(self, key: str) -> None:
+        """One more reading, so that what lies in the outputs was left by this subject's timed launches."""
+        self.read(key)
 
     def free(self) -> None:
         for graph in self._graphs.values():
@@ -73,19 +77,19 @@ class GraphClock:
 
         return self._queue.graph(enqueue)
 
-    def _rough_us(self, subject: Subject, sets: int) -> float:
-        graph = self._graph(subject, sets)
+    def _rough_us(self, subject: Subject) -> float:
+        graph = self._graph(subject, self._shared.sets)
         try:
-            return min(self._span_us(subject, graph) for _ in range(_CALIBRATIONS)) / sets
+            return min(self._span_us(graph) for _ in range(_CALIBRATIONS)) / self._shared.sets
         finally:
             graph.free()
 
-    def _span_us(self, subject: Subject, graph: Graph) -> float:
+    def _span_us(self, graph: Graph) -> float:
         """One run to warm the caches in the same way for every subject, then one between events."""
         queue = self._queue
-        subject.prepare(poison=True)
+        self._shared.prepare(poison=True)
         graph.launch()
-        subject.prepare(poison=False)
+        self._shared.prepare(poison=False)
         with queue.held():
             queue.record(queue.start)
             graph.launch()
@@ -100,20 +104,24 @@ class EventClock:
     calls = 1
     resolution_us = EVENT_RESOLUTION_US
 
-    def __init__(self, queue: Queue, subjects: Mapping[str, Subject], sets: int) -> None:
-        self._queue, self._subjects, self._sets = queue, subjects, sets
+    def __init__(self, queue: Queue, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+        self._queue, self._subjects, self._shared = queue, subjects, shared
         self._turn = 0
         self.empty_us = median(self._pair(None, 0) for _ in range(_EMPTY_READINGS))
 
     def read(self, key: str) -> float:
         """Microseconds of one call, never under zero."""
         subject = self._subjects[key]
-        slot = self._turn % self._sets
+        slot = self._turn % self._shared.sets
         self._turn += 1
-        subject.prepare(poison=True)
+        self._shared.prepare(poison=True)
         subject.enqueue(slot)
-        subject.prepare(poison=False)
+        self._shared.prepare(poison=False)
         return max(0.0, self._pair(subject, slot) - self.empty_us)
+
+    def leave_outputs(self, key: str) -> None:
+        """One more call on each input set, so that what lies in the outputs was left by this subject."""
+        call_each_set(self._queue, self._subjects[key], self._shared)
 
     def free(self) -> None:
         """Nothing is kept on the card."""
@@ -129,16 +137,24 @@ class EventClock:
         return queue.elapsed_us()
 
 
-def idle_pairs(queue: Queue, subject: Subject, sets: int) -> tuple[float, ...]:
+def call_each_set(queue: Queue, subject: Subject, shared: SharedBuffers) -> None:
+    """One call on each input set, on filled outputs; a fault shows here."""
+    shared.prepare(poison=True)
+    for slot in range(shared.sets):
+        subject.enqueue(slot)
+    queue.wait()
+
+
+def idle_pairs(queue: Queue, subject: Subject, shared: SharedBuffers) -> tuple[float, ...]:
     """10 calls, then 100 between event pairs on an idle queue, as many scripts do it; microseconds, never evidence."""
-    subject.prepare(poison=True)
+    shared.prepare(poison=True)
     for turn in range(10):
-        subject.enqueue(turn % sets)
+        subject.enqueue(turn % shared.sets)
     readings = []
     for turn in range(100):
         queue.wait()
         queue.record(queue.start)
-        subject.enqueue(turn % sets)
+        subject.enqueue(turn % shared.sets)
         queue.record(queue.end)
         queue.wait()
         readings.append(queue.elapsed_us())
@@ -148,24 +164,26 @@ def idle_pairs(queue: Queue, subject: Subject, sets: int) -> tuple[float, ...]:
 class ColdClock:
     """Single calls on an emptied L2: one graph a subject and input set."""
 
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], sets: int) -> None:
-        self._context, self._subjects, self._sets = context, subjects, sets
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+        self._queue, self._shared = context.queue, shared
+        self._sweep = context.sweep  # made now: nothing can be allocated while a graph is captured
         self._empty = self._graph(None, 0)
         readings = []
         for _ in range(_EMPTY_READINGS):
             self._empty.launch()
-            context.queue.wait()
-            readings.append(context.queue.elapsed_us())
+            self._queue.wait()
+            readings.append(self._queue.elapsed_us())
         self.empty_us = median(readings)
-        self._graphs = {key: [self._graph(subject, slot) for slot in range(sets)] for key, subject in subjects.items()}
+        self._graphs = {
+            key: [self._graph(subject, slot) for slot in range(shared.sets)] for key, subject in subjects.items()
+        }
 
     def read(self, key: str, turn: int) -> float:
         """Microseconds of one call, never under zero."""
-        queue = self._context.queue
-        self._subjects[key].prepare(poison=False)
-        self._graphs[key][turn % self._sets].launch()
-        queue.wait()
-        return max(0.0, queue.elapsed_us() - self.empty_us)
+        self._shared.prepare(poison=False)
+        self._graphs[key][turn % self._shared.sets].launch()
+        self._queue.wait()
+        return max(0.0, self._queue.elapsed_us() - self.empty_us)
 
     def free(self) -> None:
         graphs: Sequence[Graph] = [self._empty, *(graph for own in self._graphs.values() for graph in own)]
@@ -173,10 +191,10 @@ class ColdClock:
             graph.free()
 
     def _graph(self, subject: Subject | None, slot: int) -> Graph:
-        queue = self._context.queue
+        queue = self._queue
 
         def enqueue() -> None:
-            self._context.sweep.enqueue()
+            self._sweep.enqueue()
             queue.record_node(queue.start)
             if subject is not None:
                 subject.enqueue(slot)

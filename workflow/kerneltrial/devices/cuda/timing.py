@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Literal
 
+import msgspec
+
 from kerneltrial.devices.cuda import state
-from kerneltrial.devices.cuda.clocks import ColdClock, EventClock, GraphClock, idle_pairs
+from kerneltrial.devices.cuda.clocks import ColdClock, EventClock, GraphClock, call_each_set, idle_pairs
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module, TurnedDown
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
-from kerneltrial.devices.cuda.subjects import PlanSubject, SharedInputs, Subject
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers, Subject
 from kerneltrial.devices.device import DeviceProblem, Refused, Samples, TimingRequest, Values
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Record
@@ -50,54 +52,42 @@ def _time(
 ) -> Samples:
     clock, values = how
     calls = {"a": request.baseline_call, "a2": request.baseline_call, "b": request.candidate_call}
-    inputs = SharedInputs(tuple(calls.values()), values)
+    shared = SharedBuffers(tuple(calls.values()), values, context.queue.stream)
     subjects: dict[str, PlanSubject] = {}
     try:
         for key, call in calls.items():
-            subjects[key] = PlanSubject(modules[key], call, inputs, context.queue)
-        _rehearse(context, subjects, inputs.count)
+            subjects[key] = PlanSubject(modules[key], call, shared, context.queue)
+            _rehearse(context, key, subjects[key], shared)
         before = state.now(context.nvml)
         schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed)
-        samples = rounds(context, subjects, inputs.count, schedule, clock)
-        _require_honest(inputs, subjects)
+        samples = rounds(context, subjects, shared, schedule, clock)
+        _require_honest(shared, subjects)
         shown = _prefixed("before", before) | _prefixed("after", state.now(context.nvml)) | samples.device_state
-        return Samples(
-            clock=clock,
-            resolution_us=samples.resolution_us,
-            calls_per_sample=samples.calls_per_sample,
-            warm_us=samples.warm_us,
-            cold_us=samples.cold_us,
-            outputs=subjects["b"].outputs(),
-            device_state=shown,
-            discarded=samples.discarded,
-        )
+        return msgspec.structs.replace(samples, outputs=shared.outputs(), device_state=shown)
     finally:
         for subject in subjects.values():
             subject.free()
-        inputs.free()
+        shared.free()
 
 
-def _rehearse(context: Context, subjects: Mapping[str, PlanSubject], sets: int) -> None:
-    """Run every subject once, so that a fault is charged to whoever caused it, and code is on the card."""
-    for key in ("a", "a2", "b"):
-        subjects[key].prepare(poison=True)
-        try:
-            for slot in range(sets):
-                subjects[key].enqueue(slot)
-            context.queue.wait()
-        except (CudaError, TurnedDown) as error:
-            if key == "b":
-                raise
-            raise DeviceProblem(f"cuda: the baseline does not run on this card: {error}") from error
+def _rehearse(context: Context, key: str, subject: PlanSubject, shared: SharedBuffers) -> None:
+    """Run a subject once, so that a fault is charged to whoever caused it, and code is on the card."""
+    try:
+        subject.grow(shared.sets)
+        call_each_set(context.queue, subject, shared)
+    except (CudaError, TurnedDown) as error:
+        if key == "b":
+            raise
+        raise DeviceProblem(f"cuda: the baseline does not run on this card: {error}") from error
 
 
-def _require_honest(inputs: SharedInputs, subjects: Mapping[str, PlanSubject]) -> None:
+def _require_honest(shared: SharedBuffers, subjects: Mapping[str, PlanSubject]) -> None:
     """The baseline is trusted: what is amiss after timing is the candidate's doing."""
-    name = inputs.changed()
+    name = shared.changed()
     if name:
-        detail = f"input {name}, or the margin beside it, changed while the candidate was timed"
+        detail = f"input {name} changed while the candidate was timed"
         raise Refused(Finding(reason=Reason.INPUT_CHANGED, detail=detail))
-    if not all(subject.margins_intact() for subject in subjects.values()):
+    if not (shared.margins_intact() and all(subject.margins_intact() for subject in subjects.values())):
         detail = "a margin beside a buffer changed while the candidate was timed"
         raise Refused(Finding(reason=Reason.GUARD_OVERWRITTEN, detail=detail))
 
@@ -121,17 +111,21 @@ def order_of(kind: str, random: Random) -> tuple[tuple[str, str], ...]:
     return tuple(places)
 
 
-def rounds(context: Context, subjects: Mapping[str, Subject], sets: int, schedule: Schedule, clock: str) -> Samples:
+def rounds(
+    context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, schedule: Schedule, clock: str
+) -> Samples:
     """Draw the samples of any subjects `a`, `a2` and `b` (others may be among them, read in random order only)."""
     if clock == "events-10-100":
-        warm = {key: idle_pairs(context.queue, subject, sets) for key, subject in subjects.items()}
-        _, cold, told = _interleaved(context, subjects, sets, schedule, None)
+        warm = {key: idle_pairs(context.queue, subject, shared) for key, subject in subjects.items()}
+        _, cold, told = _interleaved(context, subjects, shared, schedule, None)
+        call_each_set(context.queue, subjects["b"], shared)
         told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
         return _samples(clock, (EVENT_RESOLUTION_US, 1), (warm, cold), told)
     kind = GraphClock if clock == "graph" else EventClock
-    meter = kind(context.queue, subjects, sets)
+    meter = kind(context.queue, subjects, shared)
     try:
-        warm, cold, told = _interleaved(context, subjects, sets, schedule, meter)
+        warm, cold, told = _interleaved(context, subjects, shared, schedule, meter)
+        meter.leave_outputs("b")
     finally:
         meter.free()
     if isinstance(meter, EventClock):
@@ -155,12 +149,12 @@ def _samples(clock: str, unit: tuple[float, int], drawn: tuple[Readings, Reading
 def _interleaved(
     context: Context,
     subjects: Mapping[str, Subject],
-    sets: int,
+    shared: SharedBuffers,
     schedule: Schedule,
     meter: GraphClock | EventClock | None,
 ) -> tuple[Readings, Readings, dict[str, str]]:
     random = Random(schedule.seed)
-    cold_clock = ColdClock(context, subjects, sets)
+    cold_clock = ColdClock(context, subjects, shared)
     warm: list[dict[str, float]] = []
     cold: list[dict[str, float]] = []
     reasons, discarded = 0, 0
@@ -181,7 +175,7 @@ def _interleaved(
     finally:
         cold_clock.free()
     told = {
-        "input_sets": str(sets),
+        "input_sets": str(shared.sets),
         "order": schedule.order,
         "cold_empty_pair_us": repr(cold_clock.empty_us),
         "cold_sweep_bytes": str(context.sweep.nbytes),

@@ -1,0 +1,153 @@
+"""From samples to the records that stages write."""
+
+from contextlib import contextmanager
+from math import exp, log
+
+import pytest
+from kerneltrial.devices.device import Binary, Samples, TimingRequest
+from kerneltrial.inputs.calls import Call
+from kerneltrial.measure import confirm, rounds
+from kerneltrial.records.counts import Counts
+from kerneltrial.store.canonical import canonical
+
+CALL = Call(buffers=(), launches=())
+BINARY = Binary(ptx="", cubin=b"x")
+REQUEST = TimingRequest(
+    baseline=BINARY, baseline_call=CALL, candidate=BINARY, candidate_call=CALL, rounds=10, clock="auto", seed=1
+)
+DIGEST = "0" * 64
+
+
+def drawn(ratio: float, clock: str = "graph", noise: float = 1.0) -> Samples:
+    """Ten rounds in which the baseline takes 6 to 6.9 us and the candidate `ratio` times less."""
+    a = tuple(6.0 + 0.1 * i for i in range(10))
+    b = tuple(value / ratio for value in a)
+    return Samples(
+        clock=clock,
+        resolution_us=0.01,
+        calls_per_sample=50,
+        warm_us={"a": a, "a2": tuple(v / noise for v in a), "b": b},
+        cold_us={"a": tuple(2 * v for v in a), "a2": tuple(2 * v for v in a), "b": tuple(3 * v for v in b)},
+        outputs=({"c": b"1234"},),
+        device_state={"order": "random"},
+        discarded=0,
+    )
+
+
+def counts(**more) -> Counts:
+    usual = {
+        "instructions": {"float32": 1_000_000, "integer": 200_000},
+        "global_transactions": 10_000,
+        "shared_accesses": 50_000,
+        "shared_conflicts": 0,
+        "barriers": 640,
+        "blocks": 64,
+        "threads_per_block": 256,
+        "shared_bytes": 8192,
+    }
+    return Counts(**(usual | more))
+
+
+class FakeRunner:
+    """Gives prepared samples, and keeps what it was asked."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples, self.asked, self.loaded = samples, [], []
+
+    def time(self, request, values):
+        self.asked.append((request, values))
+        return self.samples
+
+    def load(self, binary):
+        self.loaded.append(binary)
+
+    def count(self, call, values, conditions):
+        self.asked.append((call, values, conditions))
+        return counts()
+
+
+def test_a_case_latency_holds_medians_and_the_speedup():
+    latency = rounds.case_latency("m", drawn(1.5), DIGEST, 0.95)
+    assert latency.baseline_warm_us == pytest.approx(6.45)
+    assert latency.warm_us == pytest.approx(6.45 / 1.5)
+    assert latency.baseline_cold_us == pytest.approx(12.9)
+    assert latency.cold_us == pytest.approx(3 * 6.45 / 1.5)
+    assert latency.speedup.low == pytest.approx(1.5)
+    assert latency.speedup.high == pytest.approx(1.5)
+    assert latency.noise_floor.middle == pytest.approx(1.0)
+    assert latency.samples == DIGEST
+    assert canonical(latency)
+
+
+def test_the_speedup_of_a_slower_kernel_is_below_one():
+    assert rounds.case_latency("m", drawn(0.8), DIGEST, 0.95).speedup.high < 1
+
+
+def test_drawing_asks_the_runner_once_and_outputs_can_be_left_out():
+    runner = FakeRunner(drawn(1.1))
+    got = rounds.time_candidate(runner, REQUEST, ({"x": 1},))
+    assert runner.asked == [(REQUEST, [{"x": 1}])]
+    assert got.outputs == ({"c": b"1234"},)
+    assert rounds.without_outputs(got).outputs == ()
+    assert rounds.without_outputs(got).warm_us == got.warm_us
+
+
+def test_counting_loads_first():
+    runner = FakeRunner(drawn(1.0))
+    assert rounds.count_candidate(runner, BINARY, CALL, {}, None) == counts()
+    assert runner.loaded == [BINARY]
+
+
+def test_case_counts_compare_costs():
+    cheap = counts(instructions={"float32": 500_000, "integer": 100_000}, shared_accesses=20_000)
+    record = rounds.case_counts("m", cheap, counts(), DIGEST)
+    assert record.score < record.baseline_score
+    assert record.ratio == record.baseline_score / record.score > 1
+
+
+def test_each_process_of_a_confirmation_has_its_own_seed_and_abba_order():
+    requests = [confirm.process_request(REQUEST, process) for process in range(5)]
+    assert len({request.seed for request in requests}) == 5
+    assert {request.order for request in requests} == {"abba"}
+    assert requests[2] == confirm.process_request(REQUEST, 2)
+    assert requests[0].baseline == REQUEST.baseline
+
+
+def test_each_process_is_opened_and_closed():
+    seen = []
+
+    @contextmanager
+    def open_runner():
+        seen.append("opened")
+        yield FakeRunner(drawn(1.2))
+        seen.append("closed")
+
+    confirm.draw_process(open_runner, confirm.process_request(REQUEST, 0), [{}])
+    assert seen == ["opened", "closed"]
+
+
+def test_a_confirmed_case_is_a_t_interval_over_processes():
+    ratios = [1.19, 1.2, 1.21, 1.2, 1.2]
+    case = confirm.confirmed_case("m", [drawn(r, noise=1.001) for r in ratios], [DIGEST] * 5, 0.95)
+    # pooled over A and A', which is 0.1 % faster, the baseline is 0.05 % faster than A alone
+    mean = exp(sum(map(log, ratios)) / 5) / 1.001**0.5
+    assert case.speedup.middle == pytest.approx(mean, rel=1e-9)
+    assert case.speedup.low < mean < case.speedup.high
+    assert case.noise_floor.middle == pytest.approx(1.001)
+    assert case.processes == 5
+    assert case.clock == "graph"
+
+
+def test_samples_of_different_clocks_are_not_put_together():
+    with pytest.raises(ValueError, match="different clocks"):
+        confirm.confirmed_case("m", [drawn(1.2), drawn(1.2, clock="events")], [DIGEST] * 2, 0.95)
+
+
+def test_the_geometric_mean_is_taken_within_processes_first():
+    # one process is slow for the candidate in both cases: the interval must be as wide as the processes differ
+    first = [drawn(r) for r in (1.1, 1.2, 1.3)]
+    second = [drawn(r) for r in (1.3, 1.2, 1.1)]
+    together = confirm.geometric_interval([first, second], 0.95)
+    apart = confirm.geometric_interval([first, first], 0.95)
+    assert together.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
+    assert together.high - together.low < 0.1 * (apart.high - apart.low)

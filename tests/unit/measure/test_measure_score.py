@@ -1,0 +1,70 @@
+"""The cost from counts: more work is never cheaper, and known trade-offs fall on the right side."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kerneltrial.measure.score import resident_blocks, score
+from kerneltrial.records.counts import Counts
+
+FIELDS = ["global_transactions", "shared_accesses", "shared_conflicts", "barriers"]
+
+
+def counts(**more) -> Counts:
+    usual = {
+        "instructions": {"float32": 10_000_000, "integer": 2_000_000, "memory": 500_000},
+        "global_transactions": 100_000,
+        "shared_accesses": 200_000,
+        "shared_conflicts": 0,
+        "barriers": 16 * 264,
+        "blocks": 264,
+        "threads_per_block": 256,
+        "shared_bytes": 8192,
+    }
+    return Counts(**(usual | more))
+
+
+def test_the_score_is_positive_and_the_same_every_time():
+    assert score(counts()) == score(counts()) > 0
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@given(factor=st.integers(2, 1000))
+def test_more_of_anything_is_never_cheaper(field, factor):
+    one = counts(shared_conflicts=1000)
+    more = counts(**({"shared_conflicts": 1000} | {field: factor * getattr(one, field)}))
+    assert score(more) >= score(one)
+
+
+@pytest.mark.parametrize("name", ["float32", "integer", "memory", "special", "a class of its own"])
+def test_many_more_instructions_cost_more(name):
+    assert score(counts(instructions={name: 100_000_000})) > score(counts(instructions={name: 1_000_000}))
+
+
+def test_moves_are_free():
+    work = {"float32": 10_000_000}
+    assert score(counts(instructions=work | {"move": 10**9})) == score(counts(instructions=work))
+
+
+def test_heavy_bank_conflicts_cost():
+    assert score(counts(shared_conflicts=31 * 200_000)) > 2 * score(counts())
+
+
+def test_work_in_one_block_costs_more_than_the_same_work_in_many():
+    assert score(counts(blocks=1, barriers=16)) > 10 * score(counts())
+
+
+def test_a_block_more_than_fits_a_wave_costs_a_wave():
+    whole, over = counts(blocks=132, barriers=132), counts(blocks=133, barriers=133)
+    assert score(over) > 1.3 * score(whole)
+
+
+def test_special_functions_cost_more_than_additions():
+    assert score(counts(instructions={"special": 10**8})) > 2 * score(counts(instructions={"float32": 10**8}))
+
+
+@pytest.mark.parametrize(
+    ("threads", "shared", "blocks"),
+    [(1024, 0, 2), (256, 0, 8), (32, 0, 32), (256, 100 * 1024, 2), (256, 227 * 1024, 1)],
+)
+def test_resident_blocks_follow_the_limits_of_compute_capability_9(threads, shared, blocks):
+    assert resident_blocks(threads, shared) == blocks
