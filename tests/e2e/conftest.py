@@ -17,7 +17,8 @@ PACKAGE = CLONE / "workflow"
 ITERATIONS = 3
 
 GOOD = """extern "C" __global__ void scale_add(const float* x, const float* y, float* out, int n, float alpha) {{
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = fmaf(alpha, x[i], y[i]);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    out[i] = fmaf(alpha, x[i], y[i]);
 }}
 // variant {number}
 """

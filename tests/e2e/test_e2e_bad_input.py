@@ -1,9 +1,11 @@
 """Bad input: one clear line, a non-zero exit, nothing written."""
 
+import json
 import shutil
 import subprocess
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.e2e
 
@@ -20,7 +22,7 @@ def refuse(trial, *arguments):
     done = trial.snakemake(*arguments)
     line = problem(done)
     assert "Traceback" not in done.stdout + done.stderr
-    left = [p for p in (trial.folder / "results").rglob("*.json")] if (trial.folder / "results").exists() else []
+    left = list((trial.folder / "results").rglob("*.json"))
     assert not left, f"left behind: {left}"
     return line
 
@@ -63,6 +65,7 @@ def test_wrong_config_in_the_file(fresh, changes, words):
     assert all(word in line for word in words), line
 
 
+ORACLE = "cases/scale_add/oracle.py"
 CASES = "cases:\n  - {{name: one, kind: {kind}, dimensions: {{{dims}}}, seed: 1}}\n"
 
 
@@ -74,10 +77,10 @@ CASES = "cases:\n  - {{name: one, kind: {kind}, dimensions: {{{dims}}}, seed: 1}
         ("cases/scale_add/cases.yaml", CASES.format(kind="performance", dims="n: 999999999"), ["999999999"]),
         ("cases/scale_add/cases.yaml", "cases: [", ["cases.yaml"]),
         ("kernels/scale_add/contract.yaml", "name: [", ["contract.yaml"]),
-        ("cases/scale_add/oracle.py", "def oracle(inputs, dims):\n    raise RuntimeError('boom')\n", ["oracle.py", "boom"]),
-        ("cases/scale_add/oracle.py", "import numpy as np\ndef oracle(i, d):\n    return {'out': np.zeros(3)}\n", ["oracle.py", "out"]),
-        ("cases/scale_add/oracle.py", "def answer(i, d):\n    return {}\n", ["oracle.py", "oracle"]),
-        ("cases/scale_add/oracle.py", "def oracle(i, d):\n    return {'out': i['x'].astype('float32')}\n", ["oracle.py", "float64"]),
+        (ORACLE, "def oracle(inputs, dims):\n    raise RuntimeError('boom')\n", ["oracle.py", "boom"]),
+        (ORACLE, "import numpy as np\ndef oracle(i, d):\n    return {'out': np.zeros(3)}\n", ["oracle.py", "out"]),
+        (ORACLE, "def answer(i, d):\n    return {}\n", ["oracle.py", "oracle"]),
+        (ORACLE, "def oracle(i, d):\n    return {'out': i['x'].astype('float32')}\n", ["oracle.py", "float64"]),
     ],
 )  # fmt: skip
 def test_wrong_contract_cases_and_oracle(fresh, file, text, words):
@@ -88,7 +91,10 @@ def test_wrong_contract_cases_and_oracle(fresh, file, text, words):
     assert not (fresh.results / "qualification.json").exists()
 
 
-@pytest.mark.parametrize("expression", ["9**9**9", "__import__('os').system('touch escaped')", "n.real", "(lambda: 1)()", "'a' * 9"])
+HOSTILE = ["9**9**9", "__import__('os').system('touch escaped')", "n.real", "(lambda: 1)()", "'a' * 9"]
+
+
+@pytest.mark.parametrize("expression", HOSTILE)
 def test_a_hostile_plan_of_the_baseline_is_refused(fresh, expression):
     plan = fresh.folder / "kernels/scale_add/baseline.plan.yaml"
     plan.write_text(plan.read_text().replace("ceil_div(n, 256)", expression.replace('"', "'")))
@@ -99,8 +105,14 @@ def test_a_hostile_plan_of_the_baseline_is_refused(fresh, expression):
 
 def test_a_hostile_plan_of_a_candidate_counts_against_it_alone(fresh):
     plan = fresh.folder / "kernels/scale_add/candidates/c_wide.plan.yaml"
-    plan.write_text(plan.read_text().replace("'4'", "__import__('os').getpid()").replace('"4"', "__import__('os').getpid()"))
-    fresh.run()
+    document = yaml.safe_load(plan.read_text())
+    document["variants"][0]["launches"][0]["grid"][0] = "__import__('os').system('touch escaped')"
+    plan.write_text(yaml.safe_dump(document))
+    assert fresh.run()["report"] == 1
+    proposal = json.loads((fresh.results / "iterations/0003/proposal.json").read_bytes())["body"]
+    build = json.loads((fresh.results / "iterations/0003/build.json").read_bytes())["body"]
+    assert "bad_plan" in json.dumps([proposal, build])
+    assert not list(fresh.folder.rglob("escaped"))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +152,11 @@ def test_a_full_disk_gives_one_line_and_no_half_record(finished, tmp_path):
         + "; code=$?; find results -name '*.tmp' | head -1; cat results/tiny/qualification.json 2>/dev/null; exit $code"
     )
     done = subprocess.run(
-        ["unshare", "-Urm", "bash", "-c", script], cwd=trial.folder, env=trial.environment, capture_output=True, text=True
+        ["unshare", "-Urm", "bash", "-c", script],
+        cwd=trial.folder,
+        env=trial.environment,
+        capture_output=True,
+        text=True,
     )
     if "mount:" in done.stderr or "unshare:" in done.stderr:
         pytest.skip("this system lets no user mount a small file system")

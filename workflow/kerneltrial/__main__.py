@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kerneltrial.commands import arguments
-from kerneltrial.commands.problems import one_line
+from kerneltrial.records.problem import Problem
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,10 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except KeyboardInterrupt:
         return 130
-    except Exception as error:
-        line = one_line(error)
-        if line is None:
-            raise
+    except Problem as problem:
+        line = " ".join(str(problem).split())
         _log(given, line)
         print(f"kerneltrial: {line}", file=sys.stderr)
         return 3

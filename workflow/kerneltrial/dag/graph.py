@@ -51,7 +51,10 @@ STAGES: dict[str, Stage] = {  # in topological order
     "lock": Stage("lock", reads=LOCKED_KEYS, sources=FILE_KEYS),
     "terms": Stage("terms", reads=TERMS_KEYS, same=("lock",), ledger=True),
     "qualify": Stage(
-        "qualification", sources=("baseline", "cases", "oracle", "reference"), same=("lock",), code=_RUNNER + _COMPILER
+        "qualification",
+        sources=("contract", "baseline", "cases", "oracle", "reference"),
+        same=("lock",),
+        code=_RUNNER + _COMPILER,
     ),
     "prize": Stage("prize", reads=("policy", "prices", "workload"), same=("qualify",), ledger=True),
     "propose": Stage(
@@ -62,7 +65,9 @@ STAGES: dict[str, Stage] = {  # in topological order
         after=("prize",),
         loop=True,
     ),
-    "build": Stage("build", same=("lock", "propose"), earlier=("build",), code=_COMPILER, loop=True),
+    "build": Stage(
+        "build", sources=("contract",), same=("lock", "propose"), earlier=("build",), code=_COMPILER, loop=True
+    ),
     "validate": Stage(
         "validation",
         sources=("cases", "oracle"),

@@ -1,4 +1,4 @@
-"""What the Snakefile asks for: a checked config, the trial's lock held, stale records set aside, and paths for rules."""
+"""What the Snakefile asks for: a checked config, the lock held, stale records set aside, and paths for rules."""
 
 import sys
 from collections.abc import Mapping
@@ -8,10 +8,9 @@ from typing import Any, NoReturn
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked
 from kerneltrial.inputs.config import Config, check, sources
-from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
 from kerneltrial.store.files import sweep, write_atomic
-from kerneltrial.store.problem import StoreProblem
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def prepare(values: Mapping[str, Any], root: Path, main_process: bool) -> Prepar
         if main_process:
             _ready(run)
         return run
-    except (InputProblem, StoreProblem) as error:
+    except Problem as error:
         _stop(str(error))
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device
+from kerneltrial.records.problem import Problem
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
 
@@ -126,5 +127,5 @@ class Refused(Exception):
         self.finding = finding
 
 
-class DeviceProblem(Exception):
+class DeviceProblem(Problem):
     """The device itself is at fault (absent, lost, out of memory, driver too old): one line for a person."""

@@ -38,7 +38,9 @@ def objects(body: Any) -> set[str]:
 
 def measurements(body: Any) -> set[str]:
     """Digests of all stored measurements that a record's body names."""
-    return {d for mapping in _walk(body) for field in MEASUREMENT_FIELDS & mapping.keys() for d in _digests(mapping[field])}
+    return {
+        d for mapping in _walk(body) for field in MEASUREMENT_FIELDS & mapping.keys() for d in _digests(mapping[field])
+    }
 
 
 def wrong_ids(body: Any) -> list[str]:

@@ -13,10 +13,11 @@ from kerneltrial.records.build import Abi
 from kerneltrial.records.case import Cases
 from kerneltrial.records.contract import Contract
 from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.problem import Problem
 from kerneltrial.records.protocol import Protocol
 
 
-class JudgeProblem(Exception):
+class JudgeProblem(Problem):
     """Judging itself broke (a lost device, a baseline that fails): one line for a person."""
 
 

@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from kerneltrial.records.contract import Range
@@ -43,7 +44,7 @@ class Case(Record):
     kind: Literal["correctness", "performance"]
     dimensions: dict[Name, Positive]
     seed: Count = 0
-    inputs: dict[Name, InputSource] = {}
+    inputs: dict[Name, InputSource] = msgspec.field(default_factory=dict)
 
 
 class Cases(Record):

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from kerneltrial.records.plan import DType
@@ -77,7 +78,7 @@ class Contract(Record):
     torch: str = ""
     alignment_bytes: Positive = 256
     include_folders: tuple[str, ...] = ()
-    defines: dict[Name, str] = {}
+    defines: dict[Name, str] = msgspec.field(default_factory=dict)
     options: tuple[str, ...] = ()
 
     @property

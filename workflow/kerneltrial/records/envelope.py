@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 
 
 class MadeFrom(Record):
-    """`code` is the digest of the modules that the stage imports; `config` the keys it read; `inputs` digests by path."""
+    """`code` is the digest of the stage's modules, `config` the keys that it read, `inputs` digests by path."""
 
     code: Digest
     config: dict[str, Any]

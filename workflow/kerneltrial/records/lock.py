@@ -14,8 +14,9 @@ from kerneltrial.records.record import Digest, Name, Positive, Record
 class Lock(Record):
     """What is tried, how it is judged and on what; stages read slices of it.
 
-    `asked` holds the locked config keys as they were given, `device` what `auto` became. `files` maps each locked file, by its path relative to the config, to its digest. `toolchain` maps distributions
-    to versions. `holdout_commitment` is the SHA-256 of the salt, which is revealed at the seal.
+    `asked` holds the locked config keys as they were given, `device` what `auto` became. `files` maps each locked file,
+    by its path relative to the config, to its digest. `toolchain` maps distributions to versions. `holdout_commitment`
+    is the SHA-256 of the salt, which is revealed at the seal.
     """
 
     trial: Name

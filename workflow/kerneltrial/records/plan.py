@@ -8,7 +8,18 @@ from kerneltrial.records.record import Expression, Name, Record
 
 Grid = tuple[Expression, Expression, Expression]
 DType = Literal[
-    "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
 ]
 
 

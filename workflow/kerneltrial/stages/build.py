@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kerneltrial.build.builder import Builder, builder_preload
+from kerneltrial.build.builder import preload
 from kerneltrial.records.build import Build, Built, NotBuilt
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.job import Job
 
 
@@ -18,8 +19,8 @@ def run(job: Job) -> Build:
     if not proposal.candidates:
         return Build(candidates=())
     sources = [job.objects.get(candidate.source) for candidate in proposal.candidates]
-    with Nursery(builder_preload({candidate.language for candidate in proposal.candidates})) as nursery:
-        builder = Builder(nursery, lock.contract, lock.device.arch, lock.device.kind)
+    with Nursery(preload({candidate.language for candidate in proposal.candidates})) as nursery:
+        builder = open_builder(job, lock, nursery)
         built = builder.build_all(list(zip(proposal.candidates, sources, strict=True)), job.objects)
     earlier = [entry for record in job.records("build", Build) for entry in record.candidates]
     return Build(candidates=tuple(_with_twins(built, earlier)))

@@ -79,7 +79,7 @@ def _fresh(case: Case) -> Case:
 
 
 def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmed | NotTimed:
-    """Every performance case in several fresh processes, the process as the outer loop, so that drift falls on all cases."""
+    """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
     qualification = g.job.record("qualify", Qualification)
     pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
     cases = [_fresh(case) for case in performance_cases(g)]

@@ -7,6 +7,7 @@ from kerneltrial.records.decision import Decision
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.prize import Prize
 from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.receipt import NoReceipt
 from kerneltrial.records.terms import Terms
 from kerneltrial.stages.gathered import iterations, spent_so_far
 from kerneltrial.stages.job import Job
@@ -24,5 +25,6 @@ def run(job: Job) -> Decision:
             iterations=iterations(job),
             confirmation=job.record("confirm", Confirmation),
             spent=spent_so_far(job, terms.now.prices, terms.now.workload, more=("confirm",)),
+            receipt=NoReceipt(),
         )
     )

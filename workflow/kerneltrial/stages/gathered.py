@@ -1,9 +1,10 @@
 """Records of all iterations that a job reads, put together for the rooms that judge a trial as a whole."""
 
-from kerneltrial.decide.cost import Spent, spent
+from kerneltrial.decide.cost import spent
 from kerneltrial.decide.standing import Iteration
 from kerneltrial.decide.winner import Judged
 from kerneltrial.records.build import Build
+from kerneltrial.records.cost import Spent
 from kerneltrial.records.holdout import Holdout
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.terms import Prices, Workload

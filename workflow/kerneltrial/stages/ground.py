@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kerneltrial.devices.device import Binary
-from kerneltrial.devices.runner import Runner, runner_limits, runner_preload
+from kerneltrial.devices.runner import Runner, preload
 from kerneltrial.inputs import oracle
 from kerneltrial.judge.setup import JudgeSetup, Subject
 from kerneltrial.records.build import Build, Built, Cubin
@@ -35,7 +35,7 @@ class Ground:
     def runner(self) -> Runner:
         """A fresh child that opens the trial's device; one candidate a runner."""
         device = self.lock.device
-        return Runner(self.nursery, device.kind, runner_limits(device.kind, self.lock.protocol.timeout_s))
+        return Runner(self.nursery, device.kind, arch=device.arch, call_s=float(self.lock.protocol.timeout_s))
 
     def setup(self, baseline: Subject) -> JudgeSetup:
         """The judge's rules; the oracle is loaded here, in the stage's own process."""
@@ -61,7 +61,7 @@ class Ground:
 def ground(job: Job) -> Iterator[Ground]:
     """Open the nursery before anything secret is read, and close it with all its children."""
     lock = job.record("lock", Lock)
-    with Nursery(runner_preload(lock.device.kind)) as nursery:
+    with Nursery(preload(lock.device.kind)) as nursery:
         yield Ground(job, lock, nursery)
 
 

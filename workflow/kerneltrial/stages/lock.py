@@ -1,7 +1,9 @@
 """Lock: fix what is tried, how it is judged and on what, before the first proposal."""
 
+import msgspec
+
 from kerneltrial.dag.graph import ledger_path
-from kerneltrial.devices.opening import resolve_device
+from kerneltrial.devices.opening import detect
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.inputs.lock import Identity, assemble, file_digests
@@ -29,7 +31,9 @@ def run(job: Job) -> Lock:
     )
     lock = assemble(job.given, inputs, _device(job, earlier), identity)
     if earlier and canonical(earlier[-1]) != canonical(lock):
-        raise StoreProblem(f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`")
+        raise StoreProblem(
+            f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"
+        )
     ledger.record(path, lock)
     return lock
 
@@ -38,4 +42,5 @@ def _device(job: Job, earlier: list[Lock]) -> Device:
     """What `auto` became at the first lock stays, also where the lock's record is made again."""
     if earlier:
         return earlier[-1].device
-    return resolve_device(str(job.given["device"]), str(job.given["arch"]))
+    device, arch = detect(job.given["device"]), str(job.given["arch"])
+    return device if arch == "auto" else msgspec.structs.replace(device, arch=arch)

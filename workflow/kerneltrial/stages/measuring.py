@@ -44,9 +44,7 @@ def counts_of(g: Ground, kernel: Kernel, case: Case) -> Stored[Counts]:
 
     def draw() -> Counts:
         call = resolve(kernel.plan, g.lock.contract, case.dimensions, kernel.built.abi)
-        conditions = Conditions(
-            poison="nan", checks="bounds", budget_instructions=g.lock.protocol.budget_instructions
-        )
+        conditions = Conditions(poison="nan", checks="bounds", budget_instructions=g.lock.protocol.budget_instructions)
         with g.runner() as runner:
             return count_candidate(
                 runner, binary_of(kernel.built, g.job.objects), call, _values(g, case, 0), conditions

@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from kerneltrial.build.builder import Builder, builder_preload
+from kerneltrial.build.builder import preload
 from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.problem import InputProblem
@@ -18,6 +18,7 @@ from kerneltrial.records.build import Built
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Kernel, counts_of, performance_cases, samples_of
@@ -58,8 +59,8 @@ def run(job: Job) -> Qualification:
 def _compiled(job: Job, lock: Lock) -> dict[str, Kernel]:
     """The trusted kernels, built by the same compiler in the same kind of child as any candidate."""
     found: dict[str, Kernel] = {}
-    with Nursery(builder_preload({"cuda_cpp"})) as nursery:
-        builder = Builder(nursery, lock.contract, lock.device.arch, lock.device.kind)
+    with Nursery(preload({"cuda_cpp"})) as nursery:
+        builder = open_builder(job, lock, nursery)
         for group in ("baseline", "reference"):
             if not job.sources[group]:
                 continue
@@ -77,9 +78,7 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
     """The baseline's own figures: timed beside itself, or counted."""
     try:
         if g.lock.device.kind == "cpu":
-            return BaselineCounts(
-                cases={c.name: score(counts_of(g, baseline, c).value) for c in performance_cases(g)}
-            )
+            return BaselineCounts(cases={c.name: score(counts_of(g, baseline, c).value) for c in performance_cases(g)})
         found: dict[str, float] = {}
         for case in performance_cases(g):
             stored = samples_of(g, (baseline, baseline), case, answers)

@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def canonical(value: object) -> bytes:
-    """Canonical bytes: UTF-8 JSON, sorted keys, no spaces, shortest round-trip floats, no NaN, one newline at the end."""
+    """UTF-8 JSON with sorted keys, no spaces, shortest round-trip floats, no NaN, and one newline at the end."""
     text = json.dumps(builtins(value), sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.encode() + b"\n"
 

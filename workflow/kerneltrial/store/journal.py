@@ -29,7 +29,9 @@ def read(path: Path) -> list[Line]:
         except ValueError as error:
             raise StoreProblem(f"{path}: line {number} is not a journal line ({error})") from error
         if line.previous != previous:
-            raise StoreProblem(f"{path}: line {number} does not follow the one before it; a line was changed or removed")
+            raise StoreProblem(
+                f"{path}: line {number} does not follow the one before it; a line was changed or removed"
+            )
         lines.append(line)
         previous = digest(canonical(line))
     return lines

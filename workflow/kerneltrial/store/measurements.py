@@ -43,7 +43,9 @@ class Measurements:
         data = path.read_bytes()
         entry = decode(Entry, data)
         if canonical(entry.key) != canonical(key):
-            raise StoreProblem(f"{path}: holds the measurement of another key; restore the file, or remove it to measure anew")
+            raise StoreProblem(
+                f"{path}: holds the measurement of another key; restore the file, or remove it to measure anew"
+            )
         return Stored(value=convert(type_, entry.value), digest=digest(data))
 
     def all(self, type_: type[T]) -> list[T]:

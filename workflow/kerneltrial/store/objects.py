@@ -28,7 +28,9 @@ class Objects:
         try:
             data = self.path(name).read_bytes()
         except FileNotFoundError:
-            raise StoreProblem(f"object {name} is missing ({self.path(name)}); restore it, or rerun the trial") from None
+            raise StoreProblem(
+                f"object {name} is missing ({self.path(name)}); restore it, or rerun the trial"
+            ) from None
         if digest(data) != name:
             raise StoreProblem(f"object {name} was changed ({self.path(name)}); restore it from a copy")
         return data

@@ -1,5 +1,7 @@
 """What can go wrong with the store itself."""
 
+from kerneltrial.records.problem import Problem
 
-class StoreProblem(Exception):
+
+class StoreProblem(Problem):
     """One line: what is wrong with which file, and what to do."""

@@ -1,0 +1,31 @@
+"""Report: what a person reads and hands on, from the records alone."""
+
+from kerneltrial.dag.graph import reports
+from kerneltrial.records.confirmation import Confirmation
+from kerneltrial.records.cost import Cost
+from kerneltrial.records.decision import Decision
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.prize import Prize
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.reported import Reported
+from kerneltrial.records.terms import Terms
+from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.render import render
+from kerneltrial.stages.gathered import iterations
+from kerneltrial.stages.job import Job
+
+
+def run(job: Job) -> Reported:
+    """Write reports/TRIAL and say which files they are."""
+    inputs = ReportInputs(
+        lock=job.record("lock", Lock),
+        terms=job.record("terms", Terms),
+        qualification=job.record("qualify", Qualification),
+        prize=job.record("prize", Prize),
+        iterations=iterations(job),
+        costs=tuple(job.records("cost", Cost)),
+        confirmation=job.record("confirm", Confirmation),
+        decision=job.record("decide", Decision),
+        source_of=job.objects.get,
+    )
+    return render(inputs, job.root / reports(job.trial))
