@@ -54,8 +54,9 @@ def test_work_in_one_block_costs_more_than_the_same_work_in_many():
 
 
 def test_a_block_more_than_fits_a_wave_costs_a_wave():
-    whole, over = counts(blocks=132, barriers=132), counts(blocks=133, barriers=133)
-    assert score(over) > 1.3 * score(whole)
+    full = {"threads_per_block": 1024, "instructions": {"float32": 10**9}}
+    whole, over = (counts(blocks=blocks, barriers=blocks, **full) for blocks in (264, 265))
+    assert 1.4 < score(over) / score(whole) < 1.6
 
 
 def test_special_functions_cost_more_than_additions():

@@ -1,0 +1,94 @@
+"""The card behind a runner: a limited child serves it, and a kernel that faults or hangs costs that child alone."""
+
+import numpy as np
+import pytest
+from kerneltrial.devices.device import Conditions, Refused
+from kerneltrial.devices.runner import Runner, preload
+from kerneltrial.measure.confirm import confirmed_case, draw_process, process_request
+from kerneltrial.measure.rounds import case_latency, time_candidate, without_outputs
+from kerneltrial.records.reason import Reason
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.store.canonical import canonical
+from own_process import numbers, simple_call
+from test_gpu_run import factors, product
+from test_gpu_timing import request_of
+
+pytestmark = pytest.mark.gpu
+NAN = Conditions(poison="nan")
+SHAPE = (256, 256, 256)
+
+
+@pytest.fixture(scope="module")
+def nursery(card):
+    with Nursery(preload("cuda")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def runner(nursery, card):
+    with Runner(nursery, "cuda", arch=card.device.arch, call_s=10.0) as opened:
+        yield opened
+
+
+def test_the_child_sees_the_same_card(card, runner):
+    assert runner.device() == card.device
+
+
+def test_a_call_in_the_child_gives_the_bytes_of_a_call_here(card, runner, matmul):
+    runner.load(matmul)
+    call, values = product("split", *SHAPE), factors(*SHAPE)
+    there = runner.run(call, values, NAN)
+    assert there == card.load(matmul).run(call, values, NAN)
+    assert there.completed
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [("illegal", Reason.DEVICE_FAULT), ("misaligned", Reason.MISALIGNED), ("hangs", Reason.HANG)],
+)
+def test_after_a_fault_or_a_hang_the_next_call_has_a_fresh_child(nursery, card, behaviour, entry, reason):
+    x = numbers(1000)
+    with Runner(nursery, "cuda", arch=card.device.arch, call_s=3.0) as runner:
+        runner.load(behaviour)
+        bad = runner.run(simple_call(entry, 1000), {"x": x}, NAN)
+        good = runner.run(simple_call("copy", 1000), {"x": x}, NAN)
+    assert not bad.completed
+    assert [found.reason for found in bad.findings] == [reason]
+    assert good.outputs["y"] == x.tobytes()
+
+
+def test_samples_from_the_child_become_a_record(runner, matmul):
+    request = request_of(matmul, product("naive", *SHAPE), matmul, product("naive", *SHAPE), rounds=30)
+    samples = time_candidate(runner, request, [factors(*SHAPE, seed) for seed in (0, 3)])
+    assert np.frombuffer(samples.outputs[1]["c"], np.float32).size == 256 * 256
+    latency = case_latency("square", without_outputs(samples), "0" * 64, 0.95)
+    assert latency.speedup.middle == pytest.approx(1, abs=0.01)
+    assert latency.warm_us == pytest.approx(latency.baseline_warm_us, rel=0.01)
+    assert latency.cold_us > latency.warm_us
+    assert canonical(latency)
+
+
+def test_a_candidate_that_hangs_while_timed_is_refused_as_a_hang(nursery, card, behaviour):
+    request = request_of(behaviour, simple_call("copy", 1000), behaviour, simple_call("hangs", 1000))
+    with (
+        Runner(nursery, "cuda", arch=card.device.arch, time_s=5.0) as runner,
+        pytest.raises(Refused) as caught,
+    ):
+        runner.time(request, [{"x": numbers(1000)}])
+    assert caught.value.finding.reason is Reason.HANG
+
+
+def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matmul):
+    call = product("blocked", *SHAPE)
+    request = request_of(matmul, call, matmul, call, rounds=30)
+    processes = [
+        draw_process(
+            lambda: Runner(nursery, "cuda", arch=card.device.arch), process_request(request, p), [factors(*SHAPE, p)]
+        )
+        for p in range(5)
+    ]
+    case = confirmed_case("square", processes, ["0" * 64] * 5, 0.95)
+    print([f"{value:.5f}" for value in (case.speedup.low, case.speedup.middle, case.speedup.high)])
+    assert case.processes == 5
+    assert 0.99 < case.speedup.low <= case.speedup.middle <= case.speedup.high < 1.01
+    assert 0.99 < case.noise_floor.low <= case.noise_floor.high < 1.01
