@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.dtypes import narrow
 from kerneltrial.inputs.problem import InputProblem

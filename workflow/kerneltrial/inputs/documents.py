@@ -6,7 +6,7 @@ null, true, false, an integer, a decimal number (`Decimal`, so that ``0.1`` stay
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from kerneltrial.inputs.problem import InputProblem
 
 T = TypeVar("T")
 MAXIMUM_BYTES = 1_000_000
+MAXIMUM_DEPTH = 40
 _FLOAT = re.compile(r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
 
 
@@ -90,27 +91,22 @@ def plain(value: Any) -> Any:
 class _JsonLoader(yaml.SafeLoader):
     """YAML's syntax with JSON's types."""
 
+    depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        peek: Callable[[], yaml.Event] = self.peek_event
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise yaml.constructor.ConstructorError(None, None, "aliases (*name) are not allowed; write it out", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a collection"
-                raise _at(key_node, f"the key {shown} must be text")
-            if key in found:
-                raise _at(key_node, f"the key {key!r} stands twice; keep one")
-            found[key] = self.construct_object(value_node, deep=True)
-        return found
+            raise _problem(peek().start_mark, "aliases (*name) are not allowed; write it out")
+        if self.depth >= MAXIMUM_DEPTH:
+            raise _problem(peek().start_mark, f"is nested more than {MAXIMUM_DEPTH} deep")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
-def _at(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+def _problem(mark: Any, what: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, what, mark)
 
 
 def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Decimal:
@@ -122,12 +118,20 @@ def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 
 
 def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, Any]:
-    found: dict[str, Any] = loader.construct_mapping(node)
+    found: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a collection"
+            raise _problem(key_node.start_mark, f"the key {shown} must be text")
+        if key in found:
+            raise _problem(key_node.start_mark, f"the key {key!r} stands twice; keep one")
+        found[key] = loader.construct_object(value_node, deep=True)
     return found
 
 
 def _refuse(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
-    raise _at(node, f"the tag {node.tag} is not allowed")
+    raise _problem(node.start_mark, f"the tag {node.tag} is not allowed")
 
 
 _JsonLoader.yaml_implicit_resolvers = {}
