@@ -16,6 +16,7 @@ from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.contract import Contract
+from kerneltrial.records.reason import Reason
 
 KERNELS = Path(__file__).resolve().parents[3] / "kernels"
 SIZES = (1, 31, 256, 8192)
@@ -89,7 +90,8 @@ def _run(loaded: Loaded, call: Call, values: Arrays, output: str) -> np.ndarray:
     """Run once; every check must be silent."""
     run: Run = loaded.run(call, values, Conditions(poison="nan"))
     assert run.completed
-    assert run.findings == run.unchecked == ()
+    assert run.findings == ()
+    assert all(u.reason is Reason.CHECK_ABSENT for u in run.unchecked)  # races between blocks are not looked for
     assert run.inputs_intact
     assert run.guards_intact
     assert run.scratch_restored
@@ -97,7 +99,7 @@ def _run(loaded: Loaded, call: Call, values: Arrays, output: str) -> np.ndarray:
     return np.frombuffer(run.outputs[output], dtype=np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("parameters", _spread("matmul_f32", 400), ids=_id)
+@pytest.mark.parametrize("parameters", _spread("matmul_f32", 700), ids=_id)
 def test_a_matmul_is_right_and_the_same_twice(parameters: dict[str, int]) -> None:
     loaded = _loaded("matmul_f32", parameters)
     whole = {"m": parameters["BM"], "n": 2 * parameters["BN"], "k": 3 * parameters["BK"]}
@@ -113,7 +115,7 @@ def test_a_matmul_is_right_and_the_same_twice(parameters: dict[str, int]) -> Non
         assert first.tobytes() == second.tobytes()
 
 
-@pytest.mark.parametrize("parameters", _spread("softmax_f32", 150), ids=_id)
+@pytest.mark.parametrize("parameters", _spread("softmax_f32", 300), ids=_id)
 def test_a_softmax_is_right_for_ordinary_and_for_special_rows(parameters: dict[str, int]) -> None:
     loaded = _loaded("softmax_f32", parameters)
     held = parameters["GROUP"] * parameters["VEC"] * parameters["HOLD"]
