@@ -52,6 +52,7 @@ from kerneltrial.records.validation import (
     Validated,
     Validation,
 )
+from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.store.canonical import canonical, digest
 
 SQUARE, WIDE = "square_256", "wide_384x256x320"
@@ -396,4 +397,19 @@ def finish(
     grounds = Grounds(locked, agreed_terms, qualified, known, iterations, confirmation, total, receipt)
     return Trial(
         locked, agreed_terms, qualified, known, iterations, tuple(costs), confirmation, decide(grounds), story.sources
+    )
+
+
+def report_inputs(trial: Trial) -> ReportInputs:
+    """What the report of a trial is made from."""
+    return ReportInputs(
+        lock=trial.lock,
+        terms=trial.terms,
+        qualification=trial.qualification,
+        prize=trial.prize,
+        iterations=trial.iterations,
+        costs=trial.costs,
+        confirmation=trial.confirmation,
+        decision=trial.decision,
+        source_of=trial.sources.__getitem__,
     )

@@ -208,4 +208,18 @@ def failures() -> Trial:
     )
 
 
+def too_small() -> Trial:
+    """No kernel could pay back, so the proposer was not asked."""
+    story = Story(clocked=True)
+    story.unusable(Reason.PRIZE_TOO_SMALL, "no kernel could pay back the pilot within the horizon")
+    story.close()
+    return finish(
+        story,
+        lock(H200, "too_small"),
+        terms(agreed(False, iterations=1, gpu_hour_usd="0.02")),
+        qualification(H200),
+        Confirmation(outcome=NoWinner(why="no candidate was proposed")),
+    )
+
+
 STORIES = {"cpu": on_cpu, "go": go_shaped, "failures": failures}

@@ -109,7 +109,8 @@ def _next_steps(inputs: ReportInputs) -> list[dict[str, Any]]:
     steps: dict[str, list[str]] = {}
     for rule in inputs.decision.rules:
         if isinstance(rule, Unknown):
-            steps.setdefault(rule.settled_by, []).append(words.RULES[rule.rule])
+            title = words.RULES[rule.rule]
+            steps.setdefault(rule.settled_by, []).append(title[0].lower() + title[1:])
     listed = [{"step": step, "rules": rules} for step, rules in steps.items()]
     return sorted(listed, key=lambda step: -len(step["rules"]))
 

@@ -25,11 +25,11 @@ def render(inputs: ReportInputs, folder: Path) -> Reported:
         The folder cannot be written.
     """
     made = contents(inputs)
+    for name, data in made.items():
+        write_atomic(folder / name, data)
     for name in _BEST:
         if name not in made:
             (folder / name).unlink(missing_ok=True)
-    for name, data in made.items():
-        write_atomic(folder / name, data)
     return Reported(
         files={name: digest(data) for name, data in sorted(made.items())}, no_winner=files.why_no_best(inputs)
     )

@@ -1,0 +1,246 @@
+"""The page: complete, harmless, honest about example terms and amendments, the same bytes for the same records."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.reason import Reason
+from kerneltrial.report import words
+from kerneltrial.report.render import contents, render
+from kerneltrial.store.canonical import convert, digest
+from kerneltrial.store.problem import StoreProblem
+from regenerate import FOLDER
+from trial_pieces import HOSTILE, Trial, report_inputs
+from trial_stories import STORIES, go_shaped, on_cpu, too_small
+
+VOID = {"meta", "br", "col"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes, and the text of each innermost block."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.blocks: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("p", "dd", "dt", "td", "th", "li", "h2", "figcaption"):
+            self.blocks.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"{tag} closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        if self.blocks and "style" not in self.open:
+            self.blocks[-1] += data
+
+
+def rendered(trial: Trial) -> str:
+    return contents(report_inputs(trial))["report.html"].decode()
+
+
+@pytest.fixture(scope="module", params=[*STORIES, "too_small", "go_by_example"])
+def told(request: pytest.FixtureRequest) -> tuple[Trial, str]:
+    tell = {**STORIES, "too_small": too_small, "go_by_example": lambda: go_shaped(example=True)}[request.param]
+    trial = tell()
+    return trial, rendered(trial)
+
+
+def test_page_is_well_formed_and_says_the_verdict_first(told: tuple[Trial, str]) -> None:
+    trial, text = told
+    page = Page(text)
+    assert page.open == []
+    assert f"<strong>{trial.decision.outcome}</strong>" in text
+    assert text.index("<strong>") < text.index("Reasons")
+
+
+def test_every_rule_and_every_attempt_is_there(told: tuple[Trial, str]) -> None:
+    trial, text = told
+    shown = html.unescape(text)
+    for rule in trial.decision.rules:
+        assert words.RULES[rule.rule] in shown
+        assert words.visible(rule.seen) in shown
+        assert rule.asked in shown
+    for candidate in report_inputs(trial).candidates:
+        assert candidate in shown
+    attempts = sum(len(iteration.proposal.attempts) for iteration in trial.iterations)
+    assert len(re.findall(r'<th scope="row">\d+ <span class="small">in iteration', text)) == attempts
+
+
+def test_nothing_of_a_candidate_is_markup(told: tuple[Trial, str]) -> None:
+    page = Page(told[1])
+    assert not {"script", "img", "iframe", "object", "link", "a", "form", "base"} & set(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert not {name for name in names if name.startswith("on")}
+    assert not {"src", "href", "action"} & names
+    svg_links = [value for name, value in page.attributes if name == "xlink:href"]
+    assert all(value.startswith("#") for value in svg_links)
+
+
+def test_page_needs_no_network(told: tuple[Trial, str]) -> None:
+    text = told[1]
+    assert "default-src 'none'" in text
+    assert set(re.findall(r"https?://[^\"' <]+", text)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert "url(http" not in text
+    assert "@import" not in text
+    assert len(text.encode()) < 3_000_000
+
+
+def test_hostile_text_is_shown_and_harmless() -> None:
+    text = rendered(STORIES["failures"]())
+    shown = html.unescape(text)
+    assert words.visible(HOSTILE) in shown
+    assert "{{ 7*7 }}" in shown
+    assert "<script" not in text
+    hidden = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs") and c not in "\n\t"}
+    assert hidden == set()
+    assert "\\u202e" in text
+
+
+def test_other_files_hide_nothing_either() -> None:
+    made = contents(report_inputs(STORIES["failures"]()))
+    for name in ("decision.json", "history.json", "summary.json"):
+        assert all(32 <= byte < 127 or byte == 10 for byte in made[name]), name
+
+
+FIGURE = re.compile(r"\$[\d,]+\.\d\d|GPU hours|\d months(?! is)|calls? a month")
+
+
+def test_example_terms_are_marked_beside_each_figure() -> None:
+    text = rendered(go_shaped(example=True))
+    blocks = Page(text).blocks
+    figures = [block for block in blocks if FIGURE.search(block)]
+    assert len(figures) > 15
+    policy = (
+        "the pilot pays for itself within 12 months",
+        "the most that any kernel could save pays for",
+        "GPU hours a month saved over",
+    )
+    unmarked = [block for block in figures if "example terms" not in block and not any(p in block for p in policy)]
+    assert unmarked == []
+
+
+def test_own_terms_are_not_marked() -> None:
+    assert "example terms" not in rendered(go_shaped())
+
+
+def test_amendments_are_shown_as_post_hoc_with_what_changed() -> None:
+    shown = html.unescape(rendered(STORIES["failures"]()))
+    assert "Post hoc." in shown
+    assert "policy.minimum_effect: 0.02 → 0.1" in shown
+    assert "prices.gpu_hour_usd: 3.79 → 0.02" in shown
+    assert "workload.example: false → true" in shown
+    assert "Post hoc" not in rendered(go_shaped())
+
+
+def test_cpu_page_never_calls_a_count_a_speedup() -> None:
+    blocks = Page(rendered(on_cpu())).blocks
+    assert any("a ratio of weighted counts, not a speedup" in block for block in blocks)
+    speaking = [block for block in blocks if "speedup" in block and "not a speedup" not in block]
+    assert [block.strip() for block in speaking] == ["a speedup above 1.02×, at the lower end of its interval"]
+    assert not any("µs" in block for block in blocks)
+
+
+def test_what_the_trial_does_not_show_names_what_was_not_checked() -> None:
+    shown = html.unescape(rendered(on_cpu()))
+    section = shown[shown.index("What this trial does not show") :]
+    assert "memcheck and initcheck need a GPU" in section
+    assert "How fast any kernel is" in section
+    assert "Calls, hours and prices are the shipped example's" in section
+    assert "kerneltrial verify" in section
+
+
+def test_equal_records_give_equal_bytes_in_another_process(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from trial_pieces import report_inputs; from trial_stories import STORIES\n"
+        "from kerneltrial.report.render import render; render(report_inputs(STORIES['cpu']()), Path(sys.argv[1]))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(FOLDER), "TZ": "Asia/Seoul"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment)
+    made = contents(report_inputs(on_cpu()))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made
+
+
+def test_best_kernel_is_handed_over_as_it_was_proposed(tmp_path: Path) -> None:
+    trial = go_shaped()
+    reported = render(report_inputs(trial), tmp_path)
+    best = report_inputs(trial).best
+    assert (tmp_path / "best.cu").read_bytes() == trial.sources[best.source]
+    assert convert(LaunchPlan, yaml.safe_load((tmp_path / "best.plan.yaml").read_text())) == best.plan
+    assert reported.no_winner == ""
+    assert reported.files == {path.name: digest(path.read_bytes()) for path in tmp_path.iterdir()}
+
+
+def test_a_numba_winner_is_best_py(tmp_path: Path) -> None:
+    trial = go_shaped()
+    numba = next(c for c in report_inputs(trial).candidates.values() if c.language == "numba_cuda")
+    winner = msgspec.structs.replace(trial.decision.winner, candidate=numba.id)
+    decision = msgspec.structs.replace(trial.decision, winner=winner)
+    made = contents(replace(report_inputs(trial), decision=decision))
+    assert made["best.py"].startswith(b"from numba import cuda")
+    assert "best.cu" not in made
+
+
+def test_without_a_winner_there_is_no_best_kernel_and_an_old_one_goes(tmp_path: Path) -> None:
+    render(report_inputs(go_shaped()), tmp_path)
+    reported = render(report_inputs(STORIES["failures"]()), tmp_path)
+    assert not list(tmp_path.glob("best.*"))
+    summary = json.loads((tmp_path / "summary.json").read_bytes())
+    assert summary["best"] == {"state": "none", "why": reported.no_winner}
+    assert "right on the public cases" in reported.no_winner
+
+
+def test_a_trial_that_was_not_worth_trying_says_so() -> None:
+    trial = too_small()
+    assert trial.decision.outcome == "NO-GO"
+    assert trial.decision.stop == "prize"
+    made = contents(report_inputs(trial))
+    summary = json.loads(made["summary.json"])
+    assert summary["failed_rules"] == ["prize"]
+    assert "no kernel could save enough" in summary["stop"]["meaning"]
+    assert summary["counts"] == {"attempts": 1, "proposed": 0, "built": 0, "valid": 0, "held": 0}
+
+
+def test_a_trial_without_any_attempt_can_be_shown() -> None:
+    trial = too_small()
+    empty = contents(replace(report_inputs(trial), iterations=(), costs=()))
+    assert b"Nothing was tried." in empty["report.html"]
+    assert json.loads(empty["history.json"])["attempts"] == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("a file where the folder should be")
+    with pytest.raises(StoreProblem, match="cannot be written"):
+        render(report_inputs(on_cpu()), tmp_path / "reports")
+
+
+def test_every_reason_reads_as_words() -> None:
+    for code in Reason:
+        assert "_" not in words.reason(code)
