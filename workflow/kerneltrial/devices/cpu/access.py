@@ -65,7 +65,7 @@ class Access:
         g.require(b.op(f"icmp eq i{8 * n} {have}, {need}"), self.site, address)
         if g.level == "all" and self.kind != "read":
             b.do(f"store i{8 * n} {b.op(f'or i{8 * n} {held}, {at.WRITTEN * _ones(n)}')}, ptr {flags}, align {n}")
-        g.record(self, address)
+        g.record(self, address, False)
         return b.op(f"getelementptr i8, ptr {self._pointer_field('arena')}, i64 {offset}")
 
     def _needed(self) -> int:
@@ -106,7 +106,7 @@ class Access:
             on = b.label()
             b.branch(clean, on, "fail", "!prof !1")
             b.place(on)
-        g.record(self, offset)
+        g.record(self, offset, True)
         return b.op(f"getelementptr i8, ptr {self._pointer_field('shared')}, i64 {offset}")
 
     def _local(self, offset: str, address: str) -> str:

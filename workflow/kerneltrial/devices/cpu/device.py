@@ -8,6 +8,7 @@ from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.generator import Level
 from kerneltrial.devices.cpu.kernel import Kernel, compile_kernel
 from kerneltrial.devices.cpu.launch import Launched, refusal, run_launch
+from kerneltrial.devices.cpu.logs import CallCounter
 from kerneltrial.devices.cpu.parser import parse
 from kerneltrial.devices.cpu.refusals import printable
 from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Samples, TimingRequest, Values
@@ -102,7 +103,12 @@ class LoadedCpu:
 
     def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
         """Counts of one call."""
-        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="counting is not there yet"))
+        arena = self._arena(call, values, conditions, "count")
+        counter = CallCounter()
+        ended = self._launch_all(call, arena, conditions, "count", counter)
+        if ended.finding is not None:
+            raise Refused(ended.finding)
+        return counter.counts()
 
     def _arena(self, call: Call, values: Values, conditions: Conditions, level: Level) -> Arena:
         """Module-scope variables are laid out the same in every entry that uses them, so one image serves all."""
@@ -111,7 +117,9 @@ class LoadedCpu:
         image = (bytes(longest.image), bytes(longest.image_flags)) if longest else (b"", b"")
         return Arena(call, values, conditions.poison, conditions.offset_bytes, image)
 
-    def _launch_all(self, call: Call, arena: Arena, conditions: Conditions, level: Level) -> _Ended:
+    def _launch_all(
+        self, call: Call, arena: Arena, conditions: Conditions, level: Level, counter: CallCounter | None = None
+    ) -> _Ended:
         budget = conditions.budget_instructions
         done: list[Launched] = []
         for launch in call.launches:
@@ -121,7 +129,10 @@ class LoadedCpu:
             wrong = refusal(kernel, launch)
             if wrong is not None:
                 return _Ended(done, wrong)
-            launched = run_launch(kernel, launch, arena, budget, arena.image_start, level == "all")
+            tallies = counter.start(kernel) if counter else None
+            launched = run_launch(kernel, launch, arena, budget, tallies)
+            if counter and tallies:
+                counter.add(kernel, launch, tallies, launched)
             done.append(launched)
             budget = launched.budget
             if launched.finding is not None:

@@ -46,6 +46,7 @@ class Generator(Operands):
         """The text of the function, and of what it calls itself."""
         body = self.body
         self.declare_registers()
+        self.enter()
         switch = len(body.lines)
         for block in self.flow.blocks:
             body.place(f"B{block.index}")
@@ -81,6 +82,8 @@ class Generator(Operands):
     # -- blocks
 
     def _block(self, block: Block) -> None:
+        last = [block.last] if block.steps and block.ends != "fall" else []
+        self.passed([step for step in block.steps if step in last or step.instruction.guard is None])
         for step in block.steps[:-1]:
             self._step(step)
         if not block.steps:
@@ -100,7 +103,7 @@ class Generator(Operands):
         if block.index + 1 < len(self.flow.blocks):
             self.body.jump(f"B{block.index + 1}")
         else:
-            self.body.do(f"ret i32 {at.DONE}")
+            self.finish(at.DONE)
 
     def _branch(self, block: Block) -> None:
         step = block.last
@@ -126,7 +129,7 @@ class Generator(Operands):
         end = self.body.label()
         self.body.branch(self.guard(instruction), target, end)
         self.body.place(end)
-        self.body.do(f"ret i32 {at.DONE}")
+        self.finish(at.DONE)
 
     def _charge(self, block: Block, step: Step) -> None:
         """Take the loop's instructions from the budget, so that no loop is endless."""
@@ -158,7 +161,7 @@ class Generator(Operands):
             self.body.do(f"call void @fault(ptr %blk, ptr %ctx, i64 {site}, i64 0)")
             self.body.jump("fail")
         else:
-            self.body.do(f"ret i32 {at.DONE}")
+            self.finish(at.DONE)
 
     # -- instructions
 
@@ -172,6 +175,7 @@ class Generator(Operands):
             self._plain(step)
         else:
             with self.body.when(self.guard(step.instruction)):
+                self.passed([step])
                 self._plain(step)
 
     def _plain(self, step: Step) -> None:
@@ -193,8 +197,20 @@ class Generator(Operands):
         operand, type_ = destinations[0]
         self.assign_results(operand, type_, result, instruction)
 
-    def record(self, access: "Access", address: str) -> None:
-        """Note an access for the counters."""
+    # -- what a variant that counts adds
+
+    def enter(self) -> None:
+        """What is done whenever the thread begins or resumes."""
+
+    def finish(self, status: int) -> None:
+        """Return to the scheduler."""
+        self.body.do(f"ret i32 {status}")
+
+    def record(self, access: "Access", address: str, shared: bool) -> None:
+        """Note an access."""
+
+    def passed(self, steps: "list[Step]") -> None:
+        """Note that these steps are executed."""
 
     # -- waiting
 
@@ -214,7 +230,7 @@ class Generator(Operands):
         body.set_field("%ctx", at.STATE, "i32", number)
         for register in bits(live):
             self._spill(register)
-        body.do(f"ret i32 {status}")
+        self.finish(status)
         label = body.label()
         self._resumes.append(label)
         body.place(label)

@@ -1,8 +1,10 @@
 """One entry of a binary, compiled at one level of checks."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from kerneltrial.devices.cpu import native
+from kerneltrial.devices.cpu.counting import CountingGenerator
 from kerneltrial.devices.cpu.flow import analyse
 from kerneltrial.devices.cpu.generator import Generator, Level, Site
 from kerneltrial.devices.cpu.inline import flatten
@@ -10,14 +12,19 @@ from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.program import Layout, lay_out
 from kerneltrial.devices.cpu.syntax import Function, Module
 
+_PUBLIC_WORDS = 1
+"""Words that a lane hands to a collective: one is enough for all that the table has."""
+
 
 @dataclass
 class Kernel:
     """Machine code of an entry with all that a launch needs to know of it."""
 
+    level: Level
     function: Function
     layout: Layout
     sites: list[Site]
+    groups: list[Counter[str]]
     code: native.Native
     instructions: int
 
@@ -36,15 +43,11 @@ def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
     """Raises `Refused` for what the device does not know."""
     function = flatten(parsed, entry)
     flow = analyse(function)
-    layout = lay_out(parsed, function, flow, _public_words(flow))
-    generator = Generator(function, flow, layout, level)
+    layout = lay_out(parsed, function, flow, _PUBLIC_WORDS)
+    counting = CountingGenerator(function, flow, layout) if level == "count" else None
+    generator = counting or Generator(function, flow, layout, level)
     text = module([generator.generate()], [generator.body])
     native.runtime()
     code = native.compile_module(text, ("thread",))
     count = sum(len(block.steps) for block in flow.blocks)
-    return Kernel(function, layout, generator.sites, code, count)
-
-
-def _public_words(flow: object) -> int:
-    """Words that a lane hands to a collective: one is enough for all that the table has."""
-    return 1
+    return Kernel(level, function, layout, generator.sites, counting.groups if counting else [], code, count)

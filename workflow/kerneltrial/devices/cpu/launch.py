@@ -10,6 +10,7 @@ from kerneltrial.devices.cpu.arena import Arena, _aligned
 from kerneltrial.devices.cpu.faults import Fault, explain
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.native import run_grid
+from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
@@ -22,11 +23,12 @@ _MAX_BLOCK = (1024, 1024, 64)
 
 @dataclass
 class Launched:
-    """What a launch left: a finding if it failed, what is left of the budget, the block's state."""
+    """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed."""
 
     finding: Finding | None
     budget: int
-    state: NDArray[np.int64]
+    barriers: int
+    shared_bytes: int
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
@@ -92,9 +94,10 @@ def _contexts(kernel: Kernel, block: tuple[int, int, int]) -> NDArray[np.uint8]:
 
 
 def run_launch(
-    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, image_start: int, checks_all: bool
+    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None = None
 ) -> Launched:
-    """Run one launch that `refusal` has nothing against."""
+    """Run one launch that `refusal` has nothing against; a kernel that counts adds to `tallies`."""
+    checks_all = kernel.level == "all"
     shared_bytes = _shared_bytes(kernel, launch)
     shared = _aligned(shared_bytes + 256)
     records = (shared_bytes >> kernel.granule_shift) + 2 if checks_all else 1
@@ -115,7 +118,7 @@ def run_launch(
         "arena": arena.memory.ctypes.data,
         "arena_bytes": arena.memory.size,
         "flags": arena.flags.ctypes.data,
-        "globals": at.GLOBAL_BASE + image_start,
+        "globals": at.GLOBAL_BASE + arena.image_start,
         "budget": budget,
         "thread_budget": kernel.instructions + 1,
         "shadow": shadow.ctypes.data,
@@ -128,13 +131,15 @@ def run_launch(
         "thread": kernel.address,
         "poison": arena.poison * 0x01010101,
         "check_exits": int(checks_all),
+        **(tallies.fields() if tallies else {}),
     }
     for name, value in fields.items():
         state[at.BLOCK[name] // 8] = value
     finding = None
     if not run_grid(state.ctypes.data, contexts.ctypes.data, threads):
         finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
-    return Launched(finding, int(state[at.BLOCK["budget"] // 8]), state)
+    budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
+    return Launched(finding, budget_left, barriers, shared_bytes)
 
 
 def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> Fault:

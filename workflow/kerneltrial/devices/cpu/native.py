@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import races, scheduler
+from kerneltrial.devices.cpu import races, scheduler, tally
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.device import DeviceProblem
 
@@ -62,9 +62,9 @@ def runtime() -> Native:
     """The scheduler and the shared-memory check, made once a process; kernels find the latter by name."""
     import llvmlite.binding as llvm
 
-    parts = [part() for part in (*scheduler.PARTS, races.kt_shared)]
+    parts = [part() for part in (*scheduler.PARTS, races.kt_shared, *tally.PARTS)]
     text = module([function for function, _ in parts], [body for _, body in parts])
-    native = compile_module(text, ("run_grid", "kt_shared"))
+    native = compile_module(text, ("run_grid", "kt_shared", "after_pass"))
     llvm.add_symbol("kt_shared", native.symbols["kt_shared"])
     return native
 

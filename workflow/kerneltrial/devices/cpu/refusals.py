@@ -32,3 +32,8 @@ def unreadable(what: str) -> Refused:
 def launch_failed(what: str) -> Refused:
     """A launch that no GPU would accept: the candidate's fault."""
     return Refused(Finding(reason=Reason.LAUNCH_FAILED, detail=printable(what)))
+
+
+def not_measured(what: str) -> Refused:
+    """Something that the device does not count or time."""
+    return Refused(Finding(reason=Reason.NOT_MEASURED, detail=printable(what)))
