@@ -1,12 +1,15 @@
 """Kernels that fault or hang, each in a process of its own; the card serves the next process."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from kerneltrial.devices.cuda.device import open_cuda
+from kerneltrial.devices.device import DeviceProblem
 
 pytestmark = pytest.mark.gpu
 SCRIPT = str(Path(__file__).parent / "own_process.py")
@@ -49,3 +52,17 @@ def test_a_hanging_kernel_dies_with_its_process_and_the_card_lives_on(card):
     first, second = in_own_process("copy")
     assert first["completed"]
     assert second["completed"]
+
+
+def test_no_visible_card_is_one_line_that_says_what_to_do(card):
+    script = "from kerneltrial.devices.cuda.device import open_cuda; open_cuda('sm_90a')"
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "DeviceProblem" in last
+    assert "CUDA_VISIBLE_DEVICES" in last
+
+
+def test_an_arch_that_the_card_does_not_run_is_one_line(card):
+    with pytest.raises(DeviceProblem, match="locked for sm_75"):
+        open_cuda("sm_75")

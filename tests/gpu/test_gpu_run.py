@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kerneltrial.devices.device import Binary, Conditions, Refused
+from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused
 from kerneltrial.inputs.calls import Call, Scalar
 from kerneltrial.records.reason import Reason
 from own_process import buffer, integer, launch, numbers, simple_call
@@ -185,6 +185,22 @@ def test_what_does_not_load_is_refused(card, cubin):
     with pytest.raises(Refused) as caught:
         card.load(Binary(ptx="", cubin=cubin))
     assert caught.value.finding.reason is Reason.UNSUPPORTED_FEATURE
+
+
+def test_more_memory_than_the_card_has_is_a_problem_in_one_line(card, behaviour):
+    loaded, values = card.load(behaviour), {"x": numbers(8)}
+    total = int(card.device.fingerprint["memory_bytes"])
+    call = simple_call("copy", 8)
+    greedy = Call(buffers=(*call.buffers, buffer("s", "scratch", 2 * total, dtype="uint8")), launches=call.launches)
+    with pytest.raises(DeviceProblem, match="OUT_OF_MEMORY") as caught:
+        loaded.run(greedy, values, NAN)
+    assert "\n" not in str(caught.value)
+    assert loaded.run(call, values, NAN).completed
+
+
+def test_a_missing_value_is_the_callers_mistake(card, behaviour):
+    with pytest.raises(ValueError, match="no value was given for x"):
+        card.load(behaviour).run(simple_call("copy", 8), {}, NAN)
 
 
 def test_a_card_does_not_count(card, behaviour):

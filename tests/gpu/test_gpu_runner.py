@@ -78,6 +78,14 @@ def test_a_candidate_that_hangs_while_timed_is_refused_as_a_hang(nursery, card, 
     assert caught.value.finding.reason is Reason.HANG
 
 
+def test_a_candidate_that_faults_while_timed_is_refused_and_the_next_is_timed(runner, behaviour):
+    good = simple_call("copy", 1000)
+    with pytest.raises(Refused) as caught:
+        runner.time(request_of(behaviour, good, behaviour, simple_call("illegal", 1000)), [{"x": numbers(1000)}])
+    assert caught.value.finding.reason is Reason.DEVICE_FAULT
+    assert runner.time(request_of(behaviour, good, behaviour, good, rounds=10), [{"x": numbers(1000)}]).discarded == 0
+
+
 def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matmul):
     call = product("blocked", *SHAPE)
     request = request_of(matmul, call, matmul, call, rounds=30)
