@@ -26,11 +26,10 @@ def boundary_shapes(contract: Contract, cases: Cases, count: int, seed: int) -> 
 
     In this order: the smallest shape; 31, 33 and 32 everywhere; one dimension at its least and the others prime; one
     dimension long and the others short (tall, flat); then a random mix of warp and tile sizes plus or minus 1 and
-    primes, drawn from `seed`. A shape that costs more than a 16th of the operations of the largest case (or 2**21) is
-    made smaller, longest dimension first. Fewer are returned where the domain holds fewer.
+    primes, drawn from `seed`. A shape that costs more than a 16th of the largest case (or 2**21), in operations or in
+    float32 elements moved, is made smaller, longest dimension first. Fewer are returned where the domain holds fewer.
     """
-    operations = [evaluate(contract.operations, case.dimensions) for case in cases.cases]
-    limit = max(2**21, max(operations) // SHARE)
+    limit = max(2**21, max(_cost(contract, case.dimensions) for case in cases.cases) // SHARE)
     seen = {_key(case.dimensions) for case in cases.cases}
     found: list[Dimensions] = []
     for wish in islice(_wishes(contract.dimensions, seed), 64 + 16 * count):
@@ -82,12 +81,16 @@ def _fit(wish: int, span: Range) -> int:
     return min(max(wish // step * step, least), most)
 
 
+def _cost(contract: Contract, dimensions: Mapping[str, int]) -> int:
+    return max(evaluate(contract.operations, dimensions), evaluate(contract.bytes, dimensions) // 4)
+
+
 def _affordable(contract: Contract, shape: Dimensions, limit: int) -> Dimensions | None:
-    """Halve the largest dimension until the shape costs at most `limit` operations; None where that cannot be."""
+    """Halve the largest dimension until the shape costs at most `limit`; None where that cannot be."""
     while True:
         try:
             array_shapes(contract, shape)
-            cost = evaluate(contract.operations, shape)
+            cost = _cost(contract, shape)
         except InputProblem:
             return None
         if cost <= limit:
