@@ -36,7 +36,7 @@ def drawn(ratio: float, clock: str = "graph", noise: float = 1.0) -> Samples:
 
 def counts(**more) -> Counts:
     usual = {
-        "instructions": {"float32": 1_000_000, "integer": 200_000},
+        "instructions": {"fp32": 1_000_000, "integer": 200_000},
         "global_transactions": 10_000,
         "shared_accesses": 50_000,
         "shared_conflicts": 0,
@@ -99,7 +99,7 @@ def test_counting_loads_first():
 
 
 def test_case_counts_compare_costs():
-    cheap = counts(instructions={"float32": 500_000, "integer": 100_000}, shared_accesses=20_000)
+    cheap = counts(instructions={"fp32": 500_000, "integer": 100_000}, shared_accesses=20_000)
     record = rounds.case_counts("m", cheap, counts(), DIGEST)
     assert record.score < record.baseline_score
     assert record.ratio == record.baseline_score / record.score > 1

@@ -11,7 +11,7 @@ FIELDS = ["global_transactions", "shared_accesses", "shared_conflicts", "barrier
 
 def counts(**more) -> Counts:
     usual = {
-        "instructions": {"float32": 10_000_000, "integer": 2_000_000, "memory": 500_000},
+        "instructions": {"fp32": 10_000_000, "integer": 2_000_000, "load_shared": 500_000},
         "global_transactions": 100_000,
         "shared_accesses": 200_000,
         "shared_conflicts": 0,
@@ -35,14 +35,19 @@ def test_more_of_anything_is_never_cheaper(field, factor):
     assert score(more) >= score(one)
 
 
-@pytest.mark.parametrize("name", ["float32", "integer", "memory", "special", "a class of its own"])
+@pytest.mark.parametrize("name", ["fp32", "integer", "load_global", "special", "a class of its own"])
 def test_many_more_instructions_cost_more(name):
     assert score(counts(instructions={name: 100_000_000})) > score(counts(instructions={name: 1_000_000}))
 
 
 def test_moves_are_free():
-    work = {"float32": 10_000_000}
-    assert score(counts(instructions=work | {"move": 10**9})) == score(counts(instructions=work))
+    work = {"fp32": 10_000_000}
+    assert score(counts(instructions=work | {"move": 10**9, "load_param": 10**9})) == score(counts(instructions=work))
+
+
+def test_accesses_of_all_spaces_share_one_unit():
+    apart = counts(instructions={"load_global": 10**8, "load_shared": 10**8})
+    assert score(apart) == score(counts(instructions={"load_shared": 2 * 10**8}))
 
 
 def test_heavy_bank_conflicts_cost():
@@ -54,13 +59,13 @@ def test_work_in_one_block_costs_more_than_the_same_work_in_many():
 
 
 def test_a_block_more_than_fits_a_wave_costs_a_wave():
-    full = {"threads_per_block": 1024, "instructions": {"float32": 10**9}}
+    full = {"threads_per_block": 1024, "instructions": {"fp32": 10**9}}
     whole, over = (counts(blocks=blocks, barriers=blocks, **full) for blocks in (264, 265))
     assert 1.4 < score(over) / score(whole) < 1.6
 
 
 def test_special_functions_cost_more_than_additions():
-    assert score(counts(instructions={"special": 10**8})) > 2 * score(counts(instructions={"float32": 10**8}))
+    assert score(counts(instructions={"special": 10**8})) > 2 * score(counts(instructions={"fp32": 10**8}))
 
 
 @pytest.mark.parametrize(
