@@ -1,5 +1,6 @@
 """The page: complete, harmless, honest about example terms and amendments, the same bytes for the same records."""
 
+import errno
 import html
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -59,15 +61,21 @@ class Page(HTMLParser):
             self.blocks[-1] += data
 
 
-def rendered(trial: Trial) -> str:
-    return contents(report_inputs(trial))["report.html"].decode()
+ALL = {**STORIES, "too_small": too_small, "go_by_example": lambda: go_shaped(example=True)}
 
 
-@pytest.fixture(scope="module", params=[*STORIES, "too_small", "go_by_example"])
+@cache
+def made(name: str) -> dict[str, bytes]:
+    return contents(report_inputs(ALL[name]()))
+
+
+def rendered(name: str) -> str:
+    return made(name)["report.html"].decode()
+
+
+@pytest.fixture(scope="module", params=ALL)
 def told(request: pytest.FixtureRequest) -> tuple[Trial, str]:
-    tell = {**STORIES, "too_small": too_small, "go_by_example": lambda: go_shaped(example=True)}[request.param]
-    trial = tell()
-    return trial, rendered(trial)
+    return ALL[request.param](), rendered(request.param)
 
 
 def test_page_is_well_formed_and_says_the_verdict_first(told: tuple[Trial, str]) -> None:
@@ -114,7 +122,7 @@ def test_page_needs_no_network(told: tuple[Trial, str]) -> None:
 
 
 def test_hostile_text_is_shown_and_harmless() -> None:
-    text = rendered(STORIES["failures"]())
+    text = rendered("failures")
     shown = html.unescape(text)
     assert words.visible(HOSTILE) in shown
     assert "{{ 7*7 }}" in shown
@@ -125,16 +133,15 @@ def test_hostile_text_is_shown_and_harmless() -> None:
 
 
 def test_other_files_hide_nothing_either() -> None:
-    made = contents(report_inputs(STORIES["failures"]()))
     for name in ("decision.json", "history.json", "summary.json"):
-        assert all(32 <= byte < 127 or byte == 10 for byte in made[name]), name
+        assert all(32 <= byte < 127 or byte == 10 for byte in made("failures")[name]), name
 
 
 FIGURE = re.compile(r"\$[\d,]+\.\d\d|GPU hours|\d months(?! is)|calls? a month")
 
 
 def test_example_terms_are_marked_beside_each_figure() -> None:
-    text = rendered(go_shaped(example=True))
+    text = rendered("go_by_example")
     blocks = Page(text).blocks
     figures = [block for block in blocks if FIGURE.search(block)]
     assert len(figures) > 15
@@ -148,20 +155,20 @@ def test_example_terms_are_marked_beside_each_figure() -> None:
 
 
 def test_own_terms_are_not_marked() -> None:
-    assert "example terms" not in rendered(go_shaped())
+    assert "example terms" not in rendered("go")
 
 
 def test_amendments_are_shown_as_post_hoc_with_what_changed() -> None:
-    shown = html.unescape(rendered(STORIES["failures"]()))
+    shown = html.unescape(rendered("failures"))
     assert "Post hoc." in shown
     assert "policy.minimum_effect: 0.02 → 0.1" in shown
     assert "prices.gpu_hour_usd: 3.79 → 0.02" in shown
     assert "workload.example: false → true" in shown
-    assert "Post hoc" not in rendered(go_shaped())
+    assert "Post hoc" not in rendered("go")
 
 
 def test_cpu_page_never_calls_a_count_a_speedup() -> None:
-    blocks = Page(rendered(on_cpu())).blocks
+    blocks = Page(rendered("cpu")).blocks
     assert any("a ratio of weighted counts, not a speedup" in block for block in blocks)
     speaking = [block for block in blocks if "speedup" in block and "not a speedup" not in block]
     assert [block.strip() for block in speaking] == ["a speedup above 1.02×, at the lower end of its interval"]
@@ -169,7 +176,7 @@ def test_cpu_page_never_calls_a_count_a_speedup() -> None:
 
 
 def test_what_the_trial_does_not_show_names_what_was_not_checked() -> None:
-    shown = html.unescape(rendered(on_cpu()))
+    shown = html.unescape(rendered("cpu"))
     section = shown[shown.index("What this trial does not show") :]
     assert "memcheck and initcheck need a GPU" in section
     assert "How fast any kernel is" in section
@@ -178,14 +185,17 @@ def test_what_the_trial_does_not_show_names_what_was_not_checked() -> None:
 
 
 def test_equal_records_give_equal_bytes_in_another_process(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from trial_pieces import report_inputs; from trial_stories import STORIES\n"
-        "from kerneltrial.report.render import render; render(report_inputs(STORIES['cpu']()), Path(sys.argv[1]))"
-    )
+    code = """
+import sys
+from pathlib import Path
+from trial_pieces import report_inputs
+from trial_stories import STORIES
+from kerneltrial.report.render import render
+render(report_inputs(STORIES["cpu"]()), Path(sys.argv[1]))
+"""
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(FOLDER), "TZ": "Asia/Seoul"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment)
-    made = contents(report_inputs(on_cpu()))
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made("cpu")
 
 
 def test_best_kernel_is_handed_over_as_it_was_proposed(tmp_path: Path) -> None:
@@ -203,9 +213,9 @@ def test_a_numba_winner_is_best_py(tmp_path: Path) -> None:
     numba = next(c for c in report_inputs(trial).candidates.values() if c.language == "numba_cuda")
     winner = msgspec.structs.replace(trial.decision.winner, candidate=numba.id)
     decision = msgspec.structs.replace(trial.decision, winner=winner)
-    made = contents(replace(report_inputs(trial), decision=decision))
-    assert made["best.py"].startswith(b"from numba import cuda")
-    assert "best.cu" not in made
+    files = contents(replace(report_inputs(trial), decision=decision))
+    assert files["best.py"].startswith(b"from numba import cuda")
+    assert "best.cu" not in files
 
 
 def test_without_a_winner_there_is_no_best_kernel_and_an_old_one_goes(tmp_path: Path) -> None:
@@ -221,8 +231,7 @@ def test_a_trial_that_was_not_worth_trying_says_so() -> None:
     trial = too_small()
     assert trial.decision.outcome == "NO-GO"
     assert trial.decision.stop == "prize"
-    made = contents(report_inputs(trial))
-    summary = json.loads(made["summary.json"])
+    summary = json.loads(made("too_small")["summary.json"])
     assert summary["failed_rules"] == ["prize"]
     assert "no kernel could save enough" in summary["stop"]["meaning"]
     assert summary["counts"] == {"attempts": 1, "proposed": 0, "built": 0, "valid": 0, "held": 0}
@@ -235,10 +244,14 @@ def test_a_trial_without_any_attempt_can_be_shown() -> None:
     assert json.loads(empty["history.json"])["attempts"] == []
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "reports").write_text("a file where the folder should be")
-    with pytest.raises(StoreProblem, match="cannot be written"):
-        render(report_inputs(on_cpu()), tmp_path / "reports")
+def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreProblem, match="the disk is full"):
+        render(report_inputs(on_cpu()), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_reason_reads_as_words() -> None:

@@ -21,7 +21,8 @@ def attempts(inputs: ReportInputs) -> "pd.DataFrame":
     import pandas as pd
 
     rewards = {milestone.candidate: milestone.reward for milestone in inputs.decision.milestones}
-    frame = pd.DataFrame([_row(standing, inputs, rewards) for standing in inputs.standings], columns=list(_COLUMNS))
+    listed = [_row(standing, inputs, rewards) for standing in inputs.standings]
+    frame = pd.DataFrame(listed, columns=list(_COLUMNS), dtype=object)
     frame["figure"] = frame["figure"].astype(float)
     frame["best_so_far"] = frame["figure"].where(frame["fate"] == Fate.HELD.value).cummax().ffill()
     return frame
@@ -39,7 +40,7 @@ def trend(table: "pd.DataFrame") -> "pd.DataFrame":
 def totals(table: "pd.DataFrame") -> dict[str, int]:
     """How many attempts came how far, over the whole trial."""
     sums = table[["proposed", "built", "valid", "held"]].sum()
-    return {"attempts": len(table), **{name: int(count) for name, count in sums.items()}}
+    return {"attempts": len(table), **{str(name): int(count) for name, count in sums.items()}}
 
 
 def rows(frame: "pd.DataFrame") -> list[dict[str, Any]]:
