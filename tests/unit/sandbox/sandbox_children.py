@@ -130,6 +130,14 @@ def new_namespace(_: str) -> str:
     return "entered"
 
 
+_REMEMBERED: list[str] = []
+
+
+def remember(word: str) -> int:
+    _REMEMBERED.append(word)
+    return len(_REMEMBERED)
+
+
 def own_pid(_: str) -> int:
     return os.getpid()
 
@@ -138,7 +146,7 @@ ATTEMPTS: dict[str, Callable[[str], object]] = {
     function.__name__: function
     for function in (
         *(read, write, flood_file, connect, unix, fork, run_program, execute, environment, descriptors, trace),
-        *(signal_process, thread, callback, raise_limit, new_namespace, own_pid),
+        *(signal_process, thread, callback, raise_limit, new_namespace, own_pid, remember),
     )
 }
 

@@ -47,7 +47,7 @@ def include_fault(text: str, allowed: Callable[[str], bool]) -> str:
             return f"#{directive} is not allowed; include a header of the toolkit or of the contract by its name"
         named = _OPERAND.match(operand)
         if named is None:
-            return f"#include {operand.strip()[:100]}: the operand must be <NAME> or \"NAME\", not a macro"
+            return f'#include {operand.strip()[:100]}: the operand must be <NAME> or "NAME", not a macro'
         header = named.group(1) or named.group(2)
         if not allowed(header):
             return f"#include of {header[:200]!r}: neither a header of the CUDA toolkit nor one of the contract"

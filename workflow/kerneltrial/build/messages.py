@@ -28,8 +28,15 @@ class NumbaRequest(Record):
     arch: str
 
 
+class AssemblyRequest(Record):
+    """A PTX text, and for which architecture it is assembled."""
+
+    ptx: bytes
+    arch: str
+
+
 class Compiled(Record, tag_field="state", tag="compiled"):
-    """PTX, machine code (empty where there is none), the log, and what compiled it."""
+    """PTX (empty from an assembler), machine code (empty where there is none), the log, and what compiled it."""
 
     ptx: bytes
     cubin: bytes

@@ -1,10 +1,11 @@
-"""numba-cuda in a child: one Python source in, PTX out, and machine code from nvJitLink. Needs no driver.
+"""numba-cuda in a child: one Python source in, PTX out. Needs no driver.
 
 Importing a candidate is running it. That happens here only: in a confined process that serves one candidate and hands
-back PTX.
+back PTX. Such a process may hand back any text that it likes, so nothing else of it is believed: machine code and
+resources come from `nvjitlink`, in another child.
 """
 
-import importlib.metadata
+import importlib
 import itertools
 import linecache
 import sys
@@ -16,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from kerneltrial.build import nvjitlink, ptx_text
+from kerneltrial.build import ptx_text
+from kerneltrial.build.entries import entries
 from kerneltrial.build.messages import Compiled, CompilerReply, NumbaParameter, NumbaRequest, Refusal
 
 MODULE, NAME = "candidate", "candidate.py"
@@ -29,14 +31,11 @@ def prepare() -> None:
     Where libNVVM is absent this does nothing: the first compile will say so.
     """
     try:
-        from numba import cuda
-
         source = "def warm(a, n):\n    i = cuda.grid(1)\n    if i < n:\n        a[i] = a[i] * 2.0 + 1.0\n"
-        scope = {"cuda": cuda}
+        scope: dict[str, Any] = {"cuda": _numba("cuda")}
         exec(source, scope)
         parameters = (NumbaParameter(dtype="float32", axes=1), NumbaParameter(dtype="int32", axes=0))
         _compile(scope["warm"], parameters, (8, 0))
-        nvjitlink.available()
     except Exception:
         return
 
@@ -49,11 +48,14 @@ def serve(argument: bytes, requests: Any) -> None:
         requests.reply(msgspec.msgpack.encode(compile_source(request)))
 
 
+def tell_absent(argument: bytes, requests: Any) -> None:
+    """A child's function that runs no candidate: say what this host lacks for numba, or nothing."""
+    while requests.get() is not None:
+        requests.reply(_absent().encode())
+
+
 def compile_source(request: NumbaRequest) -> CompilerReply:
     """Import a source as the module `candidate` and compile its kernels into one PTX text."""
-    absent = _absent()
-    if absent:
-        return Refusal(why="absent", detail=absent, log="")
     capability = _capability(request.arch)
     _start_afresh(capability)
     try:
@@ -72,43 +74,32 @@ def compile_source(request: NumbaRequest) -> CompilerReply:
         return Refusal(why="error", detail=_first_line(problem), log=_told())
     except SystemExit as problem:
         return Refusal(why="error", detail=f"the source ended the process: SystemExit({problem.code})", log=_told())
-    return _assembled(ptx, request.arch)
+    return Compiled(ptx=ptx.encode(), cubin=b"", log="", compiler="")
 
 
-def _assembled(ptx: str, arch: str) -> CompilerReply:
-    content = ptx.encode()
-    if not nvjitlink.available():
-        return Compiled(ptx=content, cubin=b"", log="", compiler=_compiler())
-    made = nvjitlink.assemble(content, arch)
-    if made.fault:
-        return Refusal(why="error", detail=f"nvJitLink: {made.fault}"[:2000], log=made.log)
-    return Compiled(ptx=content, cubin=made.cubin, log=made.log, compiler=_compiler())
+def _numba(module: str) -> Any:
+    """A module of numba, imported late: it takes half a second. Its own types are too loose to check against."""
+    return importlib.import_module(f"numba.{module}")
 
 
 def _compile(kernel: Callable[..., None], parameters: tuple[NumbaParameter, ...], capability: tuple[int, int]) -> str:
-    from numba import cuda
-    from numba.core.errors import NumbaWarning
-
     signature = tuple(_type(parameter) for parameter in parameters)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaWarning)
-        ptx, _ = cuda.compile(kernel, signature, cc=capability, device=False, abi="numba", lineinfo=True)
+        warnings.simplefilter("ignore", _numba("core.errors").NumbaWarning)
+        ptx, _ = _numba("cuda").compile(kernel, signature, cc=capability, device=False, abi="numba", lineinfo=True)
     return str(ptx).rstrip("\0")
 
 
 def _named(ptx: str, name: str) -> str:
     """Call the kernel by its function's name: numba's own name tells of types and of compiler internals."""
-    from kerneltrial.build.entries import entries
-
     (mangled,) = entries(ptx)
     return ptx_text.rename_entry(ptx_text.without_environments(ptx), mangled, name)
 
 
 def _type(parameter: NumbaParameter) -> Any:
-    from numba.cuda import types as numba_types
-
-    element = getattr(numba_types, parameter.dtype)
-    return numba_types.Array(element, parameter.axes, "C") if parameter.axes else element
+    known = _numba("cuda.types")
+    element = getattr(known, parameter.dtype)
+    return known.Array(element, parameter.axes, "C") if parameter.axes else element
 
 
 def _capability(arch: str) -> tuple[int, int]:
@@ -121,13 +112,9 @@ def _start_afresh(capability: tuple[int, int]) -> None:
 
     numba counts compiles, and the counts are in names; the nursery's warm run must not show.
     """
-    import numba.cuda.cudaimpl as implementation
-    import numba.cuda.dispatcher as dispatcher
-    from numba.cuda.core.bytecode import FunctionIdentity
-
-    FunctionIdentity._unique_ids = itertools.count(1)
-    implementation._unique_smem_id = 0
-    dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
+    _numba("cuda.core.bytecode").FunctionIdentity._unique_ids = itertools.count(1)
+    _numba("cuda.cudaimpl")._unique_smem_id = 0
+    _numba("cuda.dispatcher").get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
 
 
 def _import(source: str) -> types.ModuleType:
@@ -142,16 +129,10 @@ def _import(source: str) -> types.ModuleType:
 def _absent() -> str:
     """What this host lacks for numba, or an empty string."""
     try:
-        from numba.cuda.cudadrv.nvvm import NVVM
-
-        NVVM()
+        _numba("cuda.cudadrv.nvvm").NVVM()
     except Exception as problem:
         return f"numba_cuda needs libNVVM ({_first_line(problem)}); install it: pip install nvidia-nvvm"
     return ""
-
-
-def _compiler() -> str:
-    return f"numba-cuda {importlib.metadata.version('numba-cuda')}, {nvjitlink.described()}"
 
 
 def _first_line(problem: BaseException) -> str:

@@ -1,37 +1,30 @@
-"""nvJitLink: machine code from PTX, without a driver."""
+"""nvJitLink in a child: machine code from PTX, and a report of resources. Needs no driver."""
 
-import importlib.metadata
-from typing import NamedTuple
+from typing import Any
 
+import msgspec
+
+from kerneltrial.build.messages import AssemblyRequest, Compiled, CompilerReply, Refusal
 from kerneltrial.build.nvrtc import first_error
 
 
-class Assembled(NamedTuple):
-    """Machine code, and the assembler's log; on failure no code and the first line that tells why."""
-
-    cubin: bytes
-    log: str
-    fault: str
+def prepare() -> None:
+    """Load the library, where it is, so that children forked later have it."""
+    _version()
 
 
-def available() -> bool:
-    """Whether the library can be loaded here."""
-    try:
-        return bool(version())
-    except (ImportError, RuntimeError, OSError):
-        return False
+def serve(argument: bytes, requests: Any) -> None:
+    """The child's function: assemble what each request holds."""
+    while (content := requests.get()) is not None:
+        request = msgspec.msgpack.decode(content, type=AssemblyRequest)
+        requests.reply(msgspec.msgpack.encode(assemble(request.ptx, request.arch)))
 
 
-def version() -> str:
-    """The library's version, such as 13.5. Raises where it is absent."""
-    from cuda.bindings import nvjitlink
-
-    major, minor = nvjitlink.version()
-    return f"{major}.{minor}"
-
-
-def assemble(ptx: bytes, arch: str) -> Assembled:
-    """Assemble one PTX text for `arch`, with line numbers and a report of resources."""
+def assemble(ptx: bytes, arch: str) -> CompilerReply:
+    """Assemble one PTX text for `arch`, with line numbers."""
+    version = _version()
+    if not version:
+        return Refusal(why="absent", detail="nvJitLink cannot be loaded: pip install nvidia-nvjitlink", log="")
     from cuda.bindings import nvjitlink
 
     options = [f"-arch={arch}", "-verbose", "-lineinfo"]
@@ -41,10 +34,21 @@ def assemble(ptx: bytes, arch: str) -> Assembled:
         nvjitlink.complete(handle)
     except nvjitlink.nvJitLinkError as problem:
         log = _log(handle, errors=True)
-        return Assembled(b"", log, first_error(log) or str(problem))
+        return Refusal(why="error", detail=f"nvJitLink: {first_error(log) or problem}"[:2000], log=log)
     cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
     nvjitlink.get_linked_cubin(handle, cubin)
-    return Assembled(bytes(cubin), _log(handle, errors=False), "")
+    return Compiled(ptx=b"", cubin=bytes(cubin), log=_log(handle, errors=False), compiler=f"nvjitlink {version}")
+
+
+def _version() -> str:
+    """The library's version, such as 13.5; empty where it cannot be loaded."""
+    try:
+        from cuda.bindings import nvjitlink
+
+        major, minor = nvjitlink.version()
+    except Exception:  # the loader of the binding has errors of its own, which differ from version to version
+        return ""
+    return f"{major}.{minor}"
 
 
 def _log(handle: int, errors: bool) -> str:
@@ -55,11 +59,3 @@ def _log(handle: int, errors: bool) -> str:
     if size:
         (nvjitlink.get_error_log if errors else nvjitlink.get_info_log)(handle, content)
     return bytes(content).rstrip(b"\0").decode(errors="replace")
-
-
-def described() -> str:
-    """What a record says of the assembler."""
-    try:
-        return f"nvjitlink {version()}"
-    except (ImportError, RuntimeError, OSError):
-        return f"no assembler (cuda-bindings {importlib.metadata.version('cuda-bindings')})"

@@ -46,7 +46,9 @@ def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:
     (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
     log = _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
     codes = nvrtc.nvrtcResult
-    if result == codes.NVRTC_ERROR_OUT_OF_MEMORY:
+    if result == codes.NVRTC_ERROR_OUT_OF_MEMORY or (
+        result == codes.NVRTC_ERROR_COMPILATION and "catastrophic error: out of memory" in log
+    ):
         return Refusal(why="limit", detail="NVRTC ran out of memory", log=log)
     if result == codes.NVRTC_ERROR_INVALID_OPTION:
         return Refusal(why="absent", detail=f"NVRTC refuses an option: {log.strip()}", log=log)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 _ENVIRONMENT = re.compile(r"^\.common \.global \.align 8 \.u64 (_ZN08NumbaEnv[\w$]+);\n", re.MULTILINE)
 _HEADER = re.compile(r"\A.*?^\.address_size \d+\n", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"^\s*\.file\s+\d+\s+\"[^\"]*\"[^\n]*\n", re.MULTILINE)
+_FILE = re.compile(r"^\s*\.file\s+\d+\s+\"[^\"]*\"[^\n]*(?:\n|\Z)", re.MULTILINE)
 _SHARED = re.compile(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\]")
 
 
@@ -39,7 +39,11 @@ def join(texts: Sequence[str]) -> str:
     twice = _twice(bodies)
     if twice:
         raise ValueError(f"two kernels of this source both define {', '.join(sorted(twice))}")
-    return headers.pop() + "".join(bodies) + "".join(f"\t{line}\n" for line in files.pop())
+    return (
+        headers.pop()
+        + "".join(f"{body.rstrip()}\n\n" for body in bodies)
+        + "".join(f"\t{line}\n" for line in files.pop())
+    )
 
 
 def shared_bytes(ptx: str, entry: str) -> int:
@@ -62,7 +66,9 @@ def _twice(bodies: Sequence[str]) -> set[str]:
     seen: set[str] = set()
     twice: set[str] = set()
     for body in bodies:
-        own = set(re.findall(r"^\.(?:visible|weak|common|global|const|shared|func)[^\n(;{]*?([\w$]+)(?:\[|;|\()", body, re.M))
+        own = set(
+            re.findall(r"^\.(?:visible|weak|common|global|const|shared|func)[^\n(;{]*?([\w$]+)(?:\[|;|\()", body, re.M)
+        )
         twice |= seen & own
         seen |= own
     return twice

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+_PACKAGE = Path(__file__).resolve().parents[1]
 MAXIMUM_LOG_BYTES = 1 << 20
 _SYSTEM_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 
@@ -49,7 +50,12 @@ def _with_cccl(root: Path) -> list[Path]:
 
 def scrub(text: str, names: Mapping[str, str]) -> str:
     """Replace this host's paths: those in `names`, longest first, by what they stand for, and Python's own."""
-    places = {sysconfig.get_path("purelib"): "<packages>", sys.prefix: "<python>", sys.base_prefix: "<python>"}
+    places = {
+        sysconfig.get_path("purelib"): "<packages>",
+        sys.prefix: "<python>",
+        sys.base_prefix: "<python>",
+        str(_PACKAGE): "<kerneltrial>",
+    }
     for path, name in sorted({**places, **names}.items(), key=lambda item: -len(item[0])):
         text = text.replace(path, name)
     return text
@@ -62,7 +68,7 @@ def path_names(toolkit: Sequence[Path], contract: Mapping[str, Path]) -> dict[st
 
 
 def bounded(log: str) -> bytes:
-    """A log as bytes, at most a megabyte: the beginning, which names the first error, and a word on what is left out."""
+    """A log as bytes, at most a megabyte: its beginning, which names the first error, and a word on the rest."""
     content = log.encode()
     if len(content) <= MAXIMUM_LOG_BYTES:
         return content

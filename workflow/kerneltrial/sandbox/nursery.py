@@ -104,7 +104,9 @@ class Nursery:
             self._control.settimeout(None)
         return self._control
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._control is not None:
             self._control.close()
             self._control = None

@@ -1,0 +1,222 @@
+"""A runner: a device in a limited child that serves one candidate. Its death is a finding, not an exception."""
+
+import contextlib
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from kerneltrial.devices import messages
+from kerneltrial.devices.device import (
+    Binary,
+    Conditions,
+    DeviceProblem,
+    Refused,
+    Run,
+    Samples,
+    TimingRequest,
+    Values,
+)
+from kerneltrial.inputs.calls import Call
+from kerneltrial.records.counts import Counts
+from kerneltrial.records.device import Device, DeviceKind
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.sandbox.conversation import Conversation, Ended, Usage
+from kerneltrial.sandbox.limits import Limits, View
+from kerneltrial.sandbox.nursery import Nursery
+
+_LONGEST_REPLY = 1 << 34  # outputs of a case above 2**31 elements, with room
+_OPEN_S = 120.0  # a driver that wakes a card
+_LIFE_S = 24 * 3600
+_SPENT = frozenset({Reason.DEVICE_FAULT, Reason.DEVICE_LOST, Reason.HANG, Reason.MISALIGNED, Reason.TRAP})
+_R = TypeVar("_R", bound=messages.Reply)
+
+
+def runner_limits(kind: DeviceKind) -> Limits:
+    """Bounds of a runner's child. Each call has its own watchdog; a GPU's driver reserves terabytes of addresses."""
+    if kind == "cuda":
+        return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=0, file_bytes=1 << 30, processes=64)
+    return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=16 << 30)
+
+
+def preload(kind: DeviceKind) -> tuple[str, ...]:
+    """What a nursery should hold before it forks runners. Nothing of a GPU's driver: that does not outlive a fork."""
+    if kind == "cuda":
+        return ("kerneltrial.devices.serving",)
+    return ("kerneltrial.devices.serving:prepare_cpu",)
+
+
+class Runner:
+    """A context manager around one child. Not to be used by two threads at once.
+
+    The child is forked when it is first needed, and anew, with the same binary loaded, after it died or its device
+    was spoilt by a fault.
+
+    Parameters
+    ----------
+    arch
+        What binaries are compiled for; a GPU that does not run it is a `DeviceProblem`.
+    call_s
+        Wall seconds for one load, run or count; beyond them the call is a hang.
+    time_s
+        Wall seconds for one timing.
+    """
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        device_kind: DeviceKind,
+        limits: Limits | None = None,
+        *,
+        arch: str = "sm_80",
+        call_s: float = 60.0,
+        time_s: float = 900.0,
+    ) -> None:
+        self._nursery = nursery
+        self._start = messages.Start(kind=device_kind, arch=arch)
+        self._limits = limits or runner_limits(device_kind)
+        self._call_s = call_s
+        self._time_s = time_s
+        self._conversation: Conversation | None = None
+        self._binary: Binary | None = None
+        self._used = Usage(cpu_s=0.0, wall_s=0.0, max_rss_bytes=0)
+
+    def device(self) -> Device:
+        """The device, opened. Raises `DeviceProblem`."""
+        return self._expect(messages.Describe(), messages.Described, _OPEN_S).device
+
+    def load(self, binary: Binary) -> None:
+        """Load a binary in place of the one before.
+
+        Raises
+        ------
+        Refused
+            It cannot run here, or the child died or hung over it.
+        DeviceProblem
+            The device is at fault.
+        """
+        self._binary = binary
+        self._load()
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        """Run one call; a hang or a death is a finding of the `Run`. Raises as `load`."""
+        try:
+            packed = messages.pack(call, values)
+            request = messages.RunCall(call=call, values=packed, conditions=conditions)
+            run = self._expect(request, messages.Ran, self._call_s).run
+        except _Lost as lost:
+            return _lost_run(lost.finding)
+        if not run.completed and self._start.kind == "cuda":
+            self._drop()  # after a fault nothing in that process works any more
+        return run
+
+    def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
+        """Count one call. Raises as `load`; `Refused` also where the call itself has a fault."""
+        request = messages.CountCall(call=call, values=messages.pack(call, values), conditions=conditions)
+        return self._expect(request, messages.Counted, self._call_s).counts
+
+    def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
+        """Time a candidate beside the baseline. Raises as `load`."""
+        packed = tuple(messages.pack(request.candidate_call, one) for one in values)
+        asked = messages.TimeCalls(request=request, values=packed)
+        return self._expect(asked, messages.TimedCalls, self._time_s).samples
+
+    @property
+    def used(self) -> Usage:
+        """What children that have ended used: sums of seconds, the largest peak of memory."""
+        return self._used
+
+    def _expect(self, request: messages.Request, kind: type[_R], wall_s: float) -> _R:
+        if self._conversation is None:
+            self._begin()
+        reply = self._ask(request, wall_s)
+        if not isinstance(reply, kind):
+            raise DeviceProblem(f"{self._start.kind}: the runner answered {type(reply).__name__} out of turn")
+        return reply
+
+    def _begin(self) -> None:
+        self._conversation = self._nursery.open(
+            "kerneltrial.devices.serving:serve",
+            msgspec.msgpack.encode(self._start),
+            self._limits,
+            view(self._start.kind),
+            _LONGEST_REPLY,
+        )
+        self._ask(messages.Describe(), _OPEN_S)
+        if self._binary is not None:
+            self._load()
+
+    def _load(self) -> None:
+        if self._conversation is None:
+            self._begin()
+        elif self._binary is not None:
+            self._ask(messages.Load(binary=self._binary), self._call_s)
+
+    def _ask(self, request: messages.Request, wall_s: float) -> messages.Reply:
+        assert self._conversation is not None
+        answer = self._conversation.ask(msgspec.msgpack.encode(request), wall_s)
+        if isinstance(answer, Ended):
+            self._drop()
+            raise _Lost(_finding(answer))
+        reply = msgspec.msgpack.decode(answer, type=messages.Reply)
+        match reply:
+            case messages.Refusal():
+                if reply.finding.reason in _SPENT and self._start.kind == "cuda":
+                    self._drop()
+                raise Refused(reply.finding)
+            case messages.Problem():
+                self._drop()
+                raise DeviceProblem(reply.detail)
+            case messages.Broken():
+                raise _Lost(Finding(reason=Reason.RUNNER_DIED, detail=f"the device's own code failed: {reply.detail}"))
+        return reply
+
+    def _drop(self) -> None:
+        if self._conversation is not None:
+            usage = self._conversation.close()
+            self._conversation = None
+            self._used = Usage(
+                cpu_s=self._used.cpu_s + usage.cpu_s,
+                wall_s=self._used.wall_s + usage.wall_s,
+                max_rss_bytes=max(self._used.max_rss_bytes, usage.max_rss_bytes),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            self._drop()
+
+
+def view(kind: DeviceKind) -> View:
+    """What a runner's child sees: on `cuda` all that the driver may want, on `cpu` Python alone."""
+    return View(driver=kind == "cuda")
+
+
+class _Lost(Refused):
+    """The child died or hung. A caller that has no `Run` to put it in sees a refusal."""
+
+
+def _finding(ended: Ended) -> Finding:
+    reasons = {"wall": Reason.HANG, "cpu": Reason.HANG, "memory": Reason.OUT_OF_MEMORY}
+    return Finding(reason=reasons.get(ended.how, Reason.RUNNER_DIED), detail=ended.detail[:4000])
+
+
+def _lost_run(finding: Finding) -> Run:
+    """What can be said of a call whose child is gone: nothing was seen to be broken, since nothing could be seen."""
+    blind = Finding(
+        reason=Reason.CHECK_ABSENT, detail="inputs, guards and scratch could not be read: the child is gone"
+    )
+    return Run(
+        completed=False,
+        outputs={},
+        inputs_intact=True,
+        guards_intact=True,
+        scratch_restored=True,
+        findings=(finding,),
+        unchecked=(blind,),
+    )
