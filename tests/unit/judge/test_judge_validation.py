@@ -230,7 +230,7 @@ def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:
 
 def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -> None:
     runner = FakeRunner()
-    judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (128, 96, 64))))
+    judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (256, 96, 128))))
     outcome = judge.judge_candidate(built(), binary(), plan(), runner)
     assert isinstance(outcome, Validated)
     assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT]
@@ -246,7 +246,7 @@ def test_kernels_of_large_shapes_only_are_looked_at_closely_once(tmp_path: Path)
     other = with_entry(large, "wide")
     runner = FakeRunner()
     judge = Judge(
-        setup(tmp_path, cases=cases((8, 7, 9), (128, 96, 64), (256, 96, 64)), protocol=Protocol(boundary_shapes=0))
+        setup(tmp_path, cases=cases((8, 7, 9), (256, 96, 128), (256, 128, 128)), protocol=Protocol(boundary_shapes=0))
     )
     outcome = judge.judge_candidate(built(), binary(), LaunchPlan(variants=(small, other)), runner)
     assert isinstance(outcome, Validated)

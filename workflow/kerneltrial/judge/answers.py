@@ -4,6 +4,7 @@ No child ever sees them. The baseline's own error against float64 is measured on
 baseline in its own runner.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -29,31 +30,37 @@ class Drawn:
 
 
 class Answers:
-    """Inputs, answers and the baseline's errors by (case, draw). Cases are told apart by name."""
+    """Inputs, answers and the baseline's errors by (case, draw). Cases are told apart by name.
+
+    May be asked from several threads, one candidate in each: the baseline's runner serves one at a time.
+    """
 
     def __init__(self, setup: JudgeSetup) -> None:
         self._setup = setup
         self._drawn: dict[tuple[str, int], Drawn] = {}
         self._held_bytes = 0
         self._baseline: dict[tuple[str, int], dict[str, Compared]] = {}
+        self._lock = threading.RLock()
 
     def drawn(self, case: Case, draw: int) -> Drawn:
         """Inputs and right outputs of a draw; raises `InputProblem` where the oracle fails."""
         key = (case.name, draw)
-        if key in self._drawn:
-            return self._drawn[key]
-        drawn = self._draw(case, draw)
-        if self._held_bytes + drawn.size_bytes <= _CACHE_BYTES:
-            self._drawn[key] = drawn
-            self._held_bytes += drawn.size_bytes
-        return drawn
+        with self._lock:
+            if key in self._drawn:
+                return self._drawn[key]
+            drawn = self._draw(case, draw)
+            if self._held_bytes + drawn.size_bytes <= _CACHE_BYTES:
+                self._drawn[key] = drawn
+                self._held_bytes += drawn.size_bytes
+            return drawn
 
     def baseline(self, case: Case, draw: int) -> dict[str, Compared]:
         """The baseline's own error, by output; raises `JudgeProblem` where the baseline does not run through."""
         key = (case.name, draw)
-        if key not in self._baseline:
-            self._baseline[key] = self._run_baseline(case, draw)
-        return self._baseline[key]
+        with self._lock:
+            if key not in self._baseline:
+                self._baseline[key] = self._run_baseline(case, draw)
+            return self._baseline[key]
 
     def _draw(self, case: Case, draw: int) -> Drawn:
         contract = self._setup.contract

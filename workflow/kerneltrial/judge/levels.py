@@ -1,8 +1,8 @@
 """How closely the device looks at each run: `all` (races, uninitialised reads) where that is cheap, else `bounds`.
 
-Looking at everything costs about ten times the time of a run, so it is done on small cases, for every draw once.
-Which kernels a plan launches can depend on the shape, so kernels that no small case launches are looked at on their
-cheapest case, if that is not too large. What stays is said in words.
+Looking at everything costs about ten times the time of a run, so it is done on small cases for every draw once, on
+middling ones for the first draw. Which kernels a plan launches can depend on the shape, so kernels that none of these
+launches are looked at on their cheapest case, if that is not too large. What stays is said in words.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from kerneltrial.inputs.calls import Call
 from kerneltrial.judge.casework import Level, LevelOf
 from kerneltrial.records.reason import Finding, Reason
 
-ALWAYS_OPERATIONS: Final = 600_000  # such as a matmul of 64^3: milliseconds with every check on
-AT_MOST_OPERATIONS: Final = 100_000_000  # about a second with every check on
+EVERY_DRAW_OPERATIONS: Final = 600_000  # such as a matmul of 64^3: milliseconds with every check on
+FIRST_DRAW_OPERATIONS: Final = 5_000_000  # some 50 ms
+AT_MOST_OPERATIONS: Final = 100_000_000  # about a second
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class Levels:
 
 def choose(cases: Sequence[Sized]) -> Levels:
     """Levels for cases of one plan."""
-    every = {c.case for c in cases if c.operations <= ALWAYS_OPERATIONS}
-    looked_at = {_kernels(c.call) for c in cases if c.case in every}
-    once: set[str] = set()
+    every = {c.case for c in cases if c.operations <= EVERY_DRAW_OPERATIONS}
+    once = {c.case for c in cases if EVERY_DRAW_OPERATIONS < c.operations <= FIRST_DRAW_OPERATIONS}
+    looked_at = {_kernels(c.call) for c in cases if c.case in every | once}
     for case in sorted(cases, key=lambda c: c.operations):
         kernels = _kernels(case.call)
         if kernels not in looked_at and case.operations <= AT_MOST_OPERATIONS:
