@@ -12,7 +12,7 @@ from kerneltrial.devices.cpu.flow import Block, Flow, Step, bits
 from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
 from kerneltrial.devices.cpu.operands import Operands
 from kerneltrial.devices.cpu.program import Layout
-from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction
+from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.access import Access
@@ -184,8 +184,8 @@ class Generator(Operands):
         if form.raw:
             form.lower(self, instruction, fields)
             return
-        values = []
-        destinations = []
+        values: list[str | int] = []
+        destinations: list[tuple[Operand, str]] = []
         for spec, operand in zip(form.specs, instruction.operands, strict=False):
             if spec.startswith("="):
                 destinations.append((operand, step.match.type_of(spec)))

@@ -168,7 +168,7 @@ class _Renaming:
             case Memory(place, offset):
                 moved = self._operand(place, labels)
                 assert isinstance(moved, Register | Symbol | SlotSymbol | Name) or moved is place
-                return Memory(moved, offset)  # type: ignore[arg-type]
+                return Memory(moved, offset)
             case Vector(items):
                 return Vector(tuple(self._operand(i, labels) for i in items))
             case Group(items):

@@ -9,8 +9,8 @@ from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena, _aligned
 from kerneltrial.devices.cpu.faults import Fault, explain
 from kerneltrial.devices.cpu.kernel import Kernel
-from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.logs import Tallies
+from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch

@@ -10,11 +10,13 @@ LOCAL_BASE = 0x0200_0000_0000
 WINDOW_BYTES = 1 << 24
 
 _BLOCK_FIELDS = (
-    "shared", "params", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z",
-    "ntid.x", "ntid.y", "ntid.z", "threads", "shared_bytes", "dynamic_bytes", "arena", "arena_bytes", "flags", "globals",
-    "budget", "thread_budget", "fault", "fault_site", "fault_address", "fault_thread", "fault_other",
-    "shadow", "granule_shift", "epoch", "block_epoch", "first_epoch", "contexts", "context_bytes", "public_bytes", "local_offset", "local_bytes",
-    "thread", "poison", "check_exits", "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers", "after_pass",
+    "shared", "params", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z", "ntid.x",
+    "ntid.y", "ntid.z", "threads", "shared_bytes", "dynamic_bytes", "arena", "arena_bytes", "flags",
+    "globals", "budget", "thread_budget", "fault", "fault_site", "fault_address", "fault_thread",
+    "fault_other", "shadow", "granule_shift", "epoch", "block_epoch", "first_epoch", "contexts",
+    "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
+    "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
+    "after_pass",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""

@@ -94,7 +94,7 @@ def _bfi(b: Body, f: Fields, x: str, into: str, position: str, length: str) -> s
 
 
 def _bfind(b: Body, f: Fields, x: str) -> str:
-    """Position of the highest bit that is set (signed: that differs from the sign), or of its shift to the top; else -1."""
+    """Position of the highest bit that is set (signed: that differs from the sign), or its way to the top; else -1."""
     w = WIDTHS[f["t"]]
     value = x
     if f["t"][0] == "s":

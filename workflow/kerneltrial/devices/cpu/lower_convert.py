@@ -65,11 +65,8 @@ def _extend(b: Body, f: Fields, x: str) -> str:
 
 
 def _shorten(b: Body, f: Fields, x: str) -> str:
-    if f["rnd"] == ".rn":
-        value = b.op(f"fptrunc double {x} to float")
-    else:
-        value = directed(b, f["rnd"], x, "0.0")
-    return output(b, f, value)
+    nearest = f["rnd"] == ".rn"
+    return output(b, f, b.op(f"fptrunc double {x} to float") if nearest else directed(b, f["rnd"], x, "0.0"))
 
 
 def _same(b: Body, f: Fields, x: str) -> str:

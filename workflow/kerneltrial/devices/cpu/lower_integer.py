@@ -108,7 +108,8 @@ def _sad(b: Body, f: Fields, x: str, y: str, z: str) -> str:
 
 
 _COMPARE = {
-    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
 }  # fmt: skip
 
 

@@ -169,15 +169,18 @@ _ORDER_ST = "{sem:.relaxed.cta|.relaxed.gpu|.relaxed.sys|.release.cta|.release.g
 _ANY = "{space:|.global|.shared|.shared::cta|.local|.const|.param}"
 _DATA = "{space:|.global|.shared|.shared::cta}"
 _PLACES = "{space:|.global|.shared|.shared::cta|.local|.param}"
+_PLAIN = "{sem:|.weak|.volatile}"
+_READ_CACHE = "{cop:|.ca|.cg|.cs|.lu|.cv}"
+_WRITE_CACHE = "{cop:|.wb|.cg|.cs|.wt}"
 _FENCE = "cta|gpu|sys"
 
 FORMS = (
     Form("mov.{t:pred|b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64}", "={} any", _mov, "move", raw=True, copies=True),
     Form("selp.{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64}", "=t t t pred", _selp, "move", raw=True),
-    Form(f"ld{{sem:|.weak|.volatile}}{_ANY}{{cop:|.ca|.cg|.cs|.lu|.cv}}{_L1}{_L2}{_V}.{_TYPES}", "={} []", _load, "load", raw=True),
+    Form(f"ld{_PLAIN}{_ANY}{_READ_CACHE}{_L1}{_L2}{_V}.{_TYPES}", "={} []", _load, "load", raw=True),
     Form(f"ld{{space:.global}}.nc{{cop:|.ca|.cg|.cs}}{_L1}{_L2}{_V}.{_TYPES}", "={} []", _load, "load", raw=True),
     Form(f"ld{_ORDER_LD}{_DATA}{_L1}{_L2}{_V}.{_TYPES}", "={} []", _load, "load", raw=True),
-    Form(f"st{{sem:|.weak|.volatile}}{_PLACES}{{cop:|.wb|.cg|.cs|.wt}}{_L1}{_V}.{_TYPES}", "[] {}", _store, "store", raw=True),
+    Form(f"st{_PLAIN}{_PLACES}{_WRITE_CACHE}{_L1}{_V}.{_TYPES}", "[] {}", _store, "store", raw=True),
     Form(f"st{_ORDER_ST}{_DATA}{_L1}{_V}.{_TYPES}", "[] {}", _store, "store", raw=True),
     Form("cvta{to:|.to}.{space:global|const|shared|shared::cta|local}.u64", "=u64 u64", _cvta, "integer", raw=True),
     Form("isspacep.{space:global|shared|shared::cta|local}", "=pred u64", _isspacep, "integer", raw=True),

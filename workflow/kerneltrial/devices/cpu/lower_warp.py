@@ -89,7 +89,7 @@ def _shuffle(g: Generator, instruction: Instruction, f: Fields) -> None:
         g.assign(second, "pred", inside, instruction)
 
 
-def _fold(g: Generator, start: str, combine: "object") -> str:
+def _fold(g: Generator, start: str, combine: object) -> str:
     """Combine lane by lane the words of all that took part; `combine(total, value, lane)` gives the new total."""
     assert callable(combine)
     b = g.body

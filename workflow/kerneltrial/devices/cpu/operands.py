@@ -20,7 +20,6 @@ from kerneltrial.devices.cpu.syntax import (
     Pair,
     Register,
     Sink,
-    SlotSymbol,
     Special,
     Symbol,
 )
@@ -121,7 +120,7 @@ class Operands:
                 return str(_signed(immediate_bits(operand, width, type_), width))
             case Special(name):
                 return self._resized(self._special(name), 32, width, type_)
-            case Symbol(variable, offset):
+            case Symbol():
                 return self._resized(self.symbol_address(operand), 64, width, type_)
         raise unsupported_instruction("an operand of this kind")
 

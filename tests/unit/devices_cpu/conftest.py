@@ -1,0 +1,6 @@
+"""Makes the models and the runner beside these tests importable (pytest's importlib mode adds no folder)."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
