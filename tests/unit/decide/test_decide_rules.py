@@ -137,7 +137,12 @@ def test_everything_there_is_go() -> None:
             "INCONCLUSIVE",
         ),
         ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="")}, "INCONCLUSIVE"),
-        ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="openai")}, "NO-GO"),
+        ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="openai")}, "INCONCLUSIVE"),
+        (
+            "independent_oracle",
+            {"lock": msgspec.structs.replace(GO.lock, asked={"oracle_by_proposer": True})},
+            "INCONCLUSIVE",
+        ),
         (
             "independent_oracle",
             {
@@ -277,6 +282,18 @@ def test_without_a_winner(fates: tuple[str, ...], right: str, held: str) -> None
 def test_a_confirmation_of_another_candidate_is_refused() -> None:
     with pytest.raises(ValueError, match="run the confirmation again"):
         decide(grounds(confirmation=confirmation(winner=fake("another"))))
+
+
+def test_a_winner_that_the_card_would_not_time_again_is_unknown_not_counted() -> None:
+    refused = Finding(reason=Reason.NOT_MEASURED, detail="the driver refused the graph")
+    outcome = NotTimed(winner=GO.confirmation.outcome.winner, ratio=0.0, valid=False, findings=(refused,))
+    decision = decide(grounds(confirmation=msgspec.structs.replace(GO.confirmation, outcome=outcome)))
+    assert decision.outcome == "INCONCLUSIVE"
+    for name in ("confirmed_speedup", "no_case_worse", "measured_on_gpu"):
+        held = rule(decision, name)
+        assert isinstance(held, Unknown)
+        assert "the driver refused the graph" in held.seen
+        assert "count" not in held.seen
 
 
 def test_milestones_follow_the_fate() -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
-from kerneltrial.records.reason import Reason
+from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.report import words
 from kerneltrial.report.render import contents, render
 from kerneltrial.store.canonical import convert, digest
@@ -242,6 +243,21 @@ def test_a_trial_without_any_attempt_can_be_shown() -> None:
     empty = contents(replace(report_inputs(trial), iterations=(), costs=()))
     assert b"Nothing was tried." in empty["report.html"]
     assert json.loads(empty["history.json"])["attempts"] == []
+
+
+def test_a_winner_that_could_not_be_timed_again_has_no_count_and_no_speedup() -> None:
+    trial = go_shaped()
+    refused = Finding(reason=Reason.NOT_MEASURED, detail="the driver refused the graph")
+    outcome = NotTimed(winner=trial.decision.winner.candidate, ratio=0.0, valid=False, findings=(refused,))
+    files = contents(replace(report_inputs(trial), confirmation=Confirmation(outcome=outcome)))
+    blocks = [block.strip() for block in Page(files["report.html"].decode()).blocks]
+    assert "not measured" in blocks
+    assert not any("0.000" in block for block in blocks)
+    assert "the search, not confirmed, graph clock" in blocks
+    assert json.loads(files["summary.json"])["speed"] == {
+        "state": "not_measured",
+        "why": "the driver refused the graph",
+    }
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

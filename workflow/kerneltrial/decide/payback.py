@@ -55,7 +55,7 @@ def _not_timed(pilot_usd: Decimal, has_winner: bool) -> PaybackUnknown:
     if has_winner:
         return PaybackUnknown(
             pilot_usd=pilot_usd,
-            why="counts are not time: this device has no clock, so no saving is known",
+            why="no latency of the winner was confirmed, so no saving is known",
             settled_by="run the trial on a machine with the GPU that production uses",
         )
     return PaybackUnknown(

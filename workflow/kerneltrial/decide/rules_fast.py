@@ -124,6 +124,10 @@ def _vendor(vendor: VendorSpeed, waived: bool) -> str:
 
 def _not_timed(rule: RuleName, asked: str, grounds: Grounds) -> Unknown:
     outcome = grounds.confirmation.outcome
+    if isinstance(outcome, NotTimed) and grounds.lock.device.kind == "cuda":
+        why = "; ".join(finding.detail for finding in outcome.findings) or "no reason was recorded"
+        seen = f"the winner could not be timed again: {why}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by="run the confirmation again")
     if isinstance(outcome, NotTimed):
         seen = f"no latency on this device; counts give {factor(outcome.ratio)}, which is not a speedup"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_ON_GPU)

@@ -73,7 +73,8 @@ def independent_oracle(grounds: Grounds) -> RuleResult:
     author = grounds.lock.oracle_author.strip()
     opinion = grounds.qualification.second_opinion
     if author == grounds.lock.proposer or grounds.lock.asked.get("oracle_by_proposer") is True:
-        return Failed(rule=rule, asked=asked, seen="the proposer wrote the oracle", example=False)
+        settled = "an oracle that someone else wrote, in a new trial"
+        return Unknown(rule=rule, asked=asked, seen="the proposer wrote it", example=False, settled_by=settled)
     nobody = opinion.by.strip().lower() in ("", "none", "nothing")
     if not nobody and not opinion.agrees:
         seen = f"{opinion.by} disagrees with the oracle: {opinion.detail}"

@@ -19,7 +19,7 @@ def positive_saving(grounds: Grounds) -> RuleResult:
     example, outcome = grounds.terms.example, grounds.confirmation.outcome
     if not isinstance(outcome, Confirmed):
         timed = isinstance(outcome, NotTimed)
-        seen = "no latency on this device" if timed else "there is no winner"
+        seen = "no latency of the winner was confirmed" if timed else "there is no winner"
         settled = _ON_GPU if timed else "a candidate that is right on every public and every sealed case"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     saved = saved_hours(grounds.terms.now.workload.calls_per_month, confirmed_speedups(outcome))

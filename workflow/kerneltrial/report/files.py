@@ -107,6 +107,8 @@ def _speed(inputs: ReportInputs) -> dict[str, Any]:
     outcome = inputs.confirmation.outcome
     if isinstance(outcome, Confirmed):
         return {"state": "confirmed", "speedup": builtins(outcome.geometric_mean)}
+    if isinstance(outcome, NotTimed) and inputs.clocked:
+        return {"state": "not_measured", "why": "; ".join(finding.detail for finding in outcome.findings)}
     if isinstance(outcome, NotTimed):
         return {"state": "counted", "count_ratio": outcome.ratio}
     return {"state": "none", "why": outcome.why}

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
-from kerneltrial.records.confirmation import Confirmed
+from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
 from kerneltrial.records.decision import Unknown, Winner
 from kerneltrial.records.reason import Reason
+from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
 from kerneltrial.report import plot, words
 from kerneltrial.report.amendments import changes
 from kerneltrial.report.files import source_name
@@ -130,32 +131,32 @@ def _attempts(table: "pd.DataFrame") -> list[dict[str, Any]]:
 
 
 def _per_case(inputs: ReportInputs) -> list[dict[str, Any]]:
-    """The winner beside the baseline, by performance case: confirmed latencies, or counts."""
+    """The winner beside the baseline, by performance case: confirmed latencies, else the search's own figures."""
     outcome = inputs.confirmation.outcome
     if isinstance(outcome, Confirmed):
         return [
-            {
-                "case": case.case,
-                "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
-                "best": f"{amounts.number(case.warm_us, 4)} µs",
-                "speedup": case.speedup,
-                "noise": case.noise_floor,
-                "note": f"{case.clock} clock, {amounts.plural(case.processes, 'process', 'processes')}",
-            }
-            for case in outcome.cases
+            _timed(case, amounts.plural(case.processes, "fresh process", "fresh processes")) for case in outcome.cases
         ]
-    return [_counted(case) for case in _winner_cases(inputs)]
-
-
-def _winner_cases(inputs: ReportInputs) -> list[Any]:
     winner = inputs.decision.winner
-    if not isinstance(winner, Winner):
-        return []
-    figures = (standing.figures for standing in inputs.standings if standing.candidate == winner.candidate)
-    return next((list(found.cases) for found in figures if found is not None), [])
+    chosen = winner.candidate if isinstance(winner, Winner) else None
+    figures = next((s.figures for s in inputs.standings if s.proposed and s.candidate == chosen), None)
+    if isinstance(figures, Timed):
+        return [_timed(case, "the search, not confirmed") for case in figures.cases]
+    return [_counted(case) for case in figures.cases] if isinstance(figures, Counted) else []
 
 
-def _counted(case: Any) -> dict[str, Any]:
+def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
+    return {
+        "case": case.case,
+        "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
+        "best": f"{amounts.number(case.warm_us, 4)} µs",
+        "speedup": case.speedup,
+        "noise": case.noise_floor,
+        "note": f"{by}, {case.clock} clock",
+    }
+
+
+def _counted(case: CaseCounts) -> dict[str, Any]:
     counts = case.counts
     return {
         "case": case.case,
