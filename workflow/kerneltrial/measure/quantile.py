@@ -1,11 +1,13 @@
 """Quantiles of Student's t, from the incomplete beta function: exact to about 1e-12, without importing scipy (2 s)."""
 
+from functools import lru_cache
 from math import exp, inf, lgamma, log, log1p, sqrt
 
 _TINY = 1e-300
 _STEPS = 10_000
 
 
+@lru_cache(maxsize=1024)
 def student_t(probability: float, freedom: int) -> float:
     """The value that Student's t with `freedom` degrees of freedom stays under with `probability` (0 < p < 1).
 

@@ -11,7 +11,7 @@ of the other:
 Rates are those of compute capability 9.0 (CUDA C++ Programming Guide, "Arithmetic Instructions": results per clock and
 multiprocessor; "Technical Specifications per Compute Capability"). The constants of latency were fitted to eleven
 matmuls on an H200 at 1.98 GHz (naive, register-blocked, split over K; 3 to 37 us), which the score then gives to within
-11 %, each left out of the fit in turn (tests/unit/measure/measured_on_h200.json). Counts know no registers, no caches
+13 % (tests/unit/measure/measured_on_h200.json). Counts know no registers, no caches
 and no width of an access, so occupancy is an upper bound and DRAM is taken for L2.
 """
 
