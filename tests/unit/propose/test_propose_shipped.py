@@ -99,6 +99,7 @@ def _run(loaded: Loaded, call: Call, values: Arrays, output: str) -> np.ndarray:
     return np.frombuffer(run.outputs[output], dtype=np.float32).reshape(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", _spread("matmul_f32", 700), ids=_id)
 def test_a_matmul_is_right_and_the_same_twice(parameters: dict[str, int]) -> None:
     loaded = _loaded("matmul_f32", parameters)
@@ -115,6 +116,7 @@ def test_a_matmul_is_right_and_the_same_twice(parameters: dict[str, int]) -> Non
         assert first.tobytes() == second.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", _spread("softmax_f32", 300), ids=_id)
 def test_a_softmax_is_right_for_ordinary_and_for_special_rows(parameters: dict[str, int]) -> None:
     loaded = _loaded("softmax_f32", parameters)
