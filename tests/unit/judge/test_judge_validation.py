@@ -9,6 +9,7 @@ from judge_doubles import Arrays, FakeRunner, binary, built, cases, contract, mu
 from kerneltrial.judge.setup import JudgeProblem
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case, Cases
+from kerneltrial.records.contract import Range
 from kerneltrial.records.plan import LaunchPlan, Scratch
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason
@@ -212,6 +213,25 @@ def test_a_plan_without_a_launch_for_a_shape_is_invalid(tmp_path: Path) -> None:
     assert outcome.reason is Reason.NO_LAUNCH_FOR_SHAPE
 
 
+@pytest.mark.parametrize("when", ["m <= 48", "m != 511", "m * n <= 262000", "k % 2 == 1"])
+def test_a_plan_has_to_answer_the_whole_domain(tmp_path: Path, when: str) -> None:
+    """Also shapes that no case has: nothing is run for that."""
+    runner = FakeRunner()
+    narrow = contract(dimensions={name: Range(minimum=1, maximum=511 if name == "m" else 512) for name in "mnk"})
+    judge = Judge(setup(tmp_path, contract=narrow, protocol=Protocol(boundary_shapes=0)))
+    outcome = judge.judge_candidate(built(), binary(), plan(when=when), runner)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.NO_LAUNCH_FOR_SHAPE
+    assert runner.loaded == 0
+
+
+def test_the_domain_keeps_to_multiples(tmp_path: Path) -> None:
+    multiples = contract(dimensions={name: Range(minimum=1, maximum=510, multiple_of=8) for name in "mnk"})
+    judge = Judge(setup(tmp_path, contract=multiples, cases=cases((8, 16, 8)), protocol=Protocol(boundary_shapes=0)))
+    outcome = judge.judge_candidate(built(), binary(), plan(when="m % 8 == 0 and n <= 504"), FakeRunner())
+    assert isinstance(outcome, Validated)
+
+
 def test_a_screened_binary_never_runs(tmp_path: Path) -> None:
     runner = FakeRunner()
     ptx = ".visible .entry k() {\n .reg .u32 %r<2>;\n mov.u32 %r1, %clock;\n ret;\n}\n"
@@ -230,13 +250,13 @@ def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:
 
 def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -> None:
     runner = FakeRunner()
-    judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (256, 96, 128))))
+    judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (256, 256, 128))))
     outcome = judge.judge_candidate(built(), binary(), plan(), runner)
     assert isinstance(outcome, Validated)
     assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT]
     assert "case_1" in outcome.unchecked[0].detail
     levels = [c.checks for c in runner.conditions]
-    assert levels.count("all") == 5 * 5  # the small case and four boundary shapes, each draw once
+    assert levels.count("all") == 10 * 5 + 1  # the small case and four boundary shapes, each draw twice; and history
     assert {c.poison for c in runner.conditions} == {"nan", "huge"}
     assert len({c.offset_bytes for c in runner.conditions}) == 2
 
@@ -246,11 +266,11 @@ def test_kernels_of_large_shapes_only_are_looked_at_closely_once(tmp_path: Path)
     other = with_entry(large, "wide")
     runner = FakeRunner()
     judge = Judge(
-        setup(tmp_path, cases=cases((8, 7, 9), (256, 96, 128), (256, 128, 128)), protocol=Protocol(boundary_shapes=0))
+        setup(tmp_path, cases=cases((8, 7, 9), (256, 256, 128), (256, 256, 256)), protocol=Protocol(boundary_shapes=0))
     )
     outcome = judge.judge_candidate(built(), binary(), LaunchPlan(variants=(small, other)), runner)
     assert isinstance(outcome, Validated)
-    assert [c.checks for c in runner.conditions].count("all") == 5 + 1
+    assert [c.checks for c in runner.conditions].count("all") == 10 + 1 + 1
     assert len(outcome.unchecked) == 2
 
 

@@ -15,6 +15,7 @@ from kerneltrial.judge.compare import Compared
 from kerneltrial.judge.disagreement import differences, explain, poison_shows
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, Subject
 from kerneltrial.records.case import Case
+from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason, ReasonClass
 from kerneltrial.records.validation import CaseVerdict, ErrorMeasure
 
@@ -35,17 +36,25 @@ class CaseResult:
     first: Run | None
 
 
+@dataclass(frozen=True)
+class Seen:
+    """One run of one draw, and how closely the device looked."""
+
+    call: Call
+    drawn: Drawn
+    draw: int
+    run: Run
+    level: Level
+
+
 class CaseWork:
     """Judges one subject on one case; made anew for each."""
 
-    def __init__(
-        self, setup: JudgeSetup, answers: Answers, subject: Subject, case: Case, *, against_baseline: bool = True
-    ) -> None:
+    def __init__(self, setup: JudgeSetup, answers: Answers, subject: Subject, case: Case) -> None:
         self._setup = setup
         self._answers = answers
         self._subject = subject
         self._case = case
-        self._against_baseline = against_baseline
         self._errors: dict[str, ErrorMeasure] = {}
         self._unchecked: dict[Finding, None] = {}  # in the order of finding, each once
         self._draws_compared: set[int] = set()
@@ -66,16 +75,26 @@ class CaseWork:
             self._unchecked.update(dict.fromkeys(run.unchecked))
             finding = fault_of(run)
             if finding is None:
-                finding = self._look(call, drawn, draw, run, first.get(draw))
+                seen = Seen(call, drawn, draw, run, level(draw, turn))
+                finding = self._look(seen, first.get(draw))
             if finding is not None:
                 return finding
             if turn == 0:
                 first[draw] = run
         return None
 
+    def after_other_shapes(self, call: Call, first: Run, level: LevelOf) -> Finding | None:
+        """Draw 0 once more, after calls of other shapes: its bytes must be those of `first`."""
+        values = self._answers.drawn(self._case, 0).values
+        run = self._subject.run(call, values, self._conditions(0, level(0, 0)))
+        finding = fault_of(run)
+        if finding is None and run.outputs != first.outputs:
+            detail = f"case {self._case.name}, draw 0: other results than before, after calls of other shapes: "
+            return Finding(reason=Reason.NOT_DETERMINISTIC, detail=detail + differences(call, first, run))
+        return finding
+
     def _schedule(self, draws: int) -> Iterator[tuple[int, int]]:
-        turns = max(2, self._setup.protocol.repeats)
-        return ((draw, turn) for turn in range(turns) for draw in range(draws))
+        return ((draw, turn) for turn in range(turns(self._setup.protocol)) for draw in range(draws))
 
     def _conditions(self, turn: int, level: Level) -> Conditions:
         """Odd turns have the other poison, and addresses that keep no more than the promised alignment."""
@@ -87,38 +106,35 @@ class CaseWork:
             budget_instructions=self._setup.protocol.budget_instructions,
         )
 
-    def _look(self, call: Call, drawn: Drawn, draw: int, run: Run, first: Run | None) -> Finding | None:
+    def _look(self, seen: Seen, first: Run | None) -> Finding | None:
         """What is wrong with this run's outputs, beside its twin under the other poison where there is one."""
         if first is not None and self._setup.contract.deterministic:
-            if run.outputs == first.outputs:
+            if seen.run.outputs == first.outputs:
                 return None
-            return explain(call, first, run, self._again(call, drawn))
-        compared = self._compare(call, drawn, draw, run)
+            return explain(seen.call, first, seen.run, self._again(seen))
+        compared = self._compare(seen)
         wrong = next((c.finding for c in compared if c.finding is not None), None)
         if wrong is None:
-            self._note(draw, compared)
+            self._note(seen.draw, compared)
             return None
-        return self._why_wrong(call, drawn, run, wrong) if first is None else wrong
+        return self._why_wrong(seen, wrong) if first is None else wrong
 
-    def _compare(self, call: Call, drawn: Drawn, draw: int, run: Run) -> tuple[Compared, ...]:
-        measures = self._baseline_measures(draw) if self._against_baseline else {}
-        return compare_all(run, call, drawn.expected, measures.get)
+    def _compare(self, seen: Seen) -> tuple[Compared, ...]:
+        baseline = self._answers.baseline(self._case, seen.draw)
+        return compare_all(seen.run, seen.call, seen.drawn.expected, lambda name: baseline[name].measure)
 
-    def _baseline_measures(self, draw: int) -> dict[str, float]:
-        return {name: c.measure for name, c in self._answers.baseline(self._case, draw).items()}
-
-    def _again(self, call: Call, drawn: Drawn) -> Callable[[], Run]:
+    def _again(self, seen: Seen) -> Callable[[], Run]:
         """A run under the first conditions once more, for telling what a disagreement comes from."""
-        return lambda: self._subject.run(call, drawn.values, self._conditions(0, "bounds"))
+        return lambda: self._subject.run(seen.call, seen.drawn.values, self._conditions(0, seen.level))
 
-    def _why_wrong(self, call: Call, drawn: Drawn, run: Run, wrong: Finding) -> Finding:
+    def _why_wrong(self, seen: Seen, wrong: Finding) -> Finding:
         """Wrong under the first poison: if another poison gives something else, then that is the reason."""
-        other = self._subject.run(call, drawn.values, self._conditions(1, "bounds"))
-        if fault_of(other) is not None or other.outputs == run.outputs:
+        other = self._subject.run(seen.call, seen.drawn.values, self._conditions(1, seen.level))
+        if fault_of(other) is not None or other.outputs == seen.run.outputs:
             return wrong
         if self._setup.contract.deterministic:
-            return explain(call, run, other, self._again(call, drawn))
-        return poison_shows(call, run, other) or wrong
+            return explain(seen.call, seen.run, other, self._again(seen))
+        return poison_shows(seen.call, seen.run, other) or wrong
 
     def _note(self, draw: int, compared: tuple[Compared, ...]) -> None:
         self._draws_compared.add(draw)
@@ -155,16 +171,9 @@ class CaseWork:
         )
 
 
-def history_fault(setup: JudgeSetup, answers: Answers, subject: Subject, case: Case, first: Run) -> Finding | None:
-    """Draw 0 of `case` once more, after calls of other shapes: its bytes must be those of `first`."""
-    call = subject.call(setup.contract, case.dimensions)
-    conditions = Conditions(poison="nan", checks="bounds", budget_instructions=setup.protocol.budget_instructions)
-    run = subject.run(call, answers.drawn(case, 0).values, conditions)
-    finding = fault_of(run)
-    if finding is None and run.outputs != first.outputs:
-        detail = f"case {case.name}, draw 0: other results than before, after calls of other shapes: "
-        return Finding(reason=Reason.NOT_DETERMINISTIC, detail=detail + differences(call, first, run))
-    return finding
+def turns(protocol: Protocol) -> int:
+    """How often each draw is run: at least once under each of the two poisons."""
+    return max(2, protocol.repeats)
 
 
 def fault_of(run: Run) -> Finding | None:

@@ -21,8 +21,8 @@ def timed_fault(answers: Answers, case: Case, call: Call, outputs: Sequence[dict
             findings=(),
             unchecked=(),
         )
-        errors = answers.baseline(case, draw)
-        compared = compare_all(run, call, answers.drawn(case, draw).expected, lambda name, e=errors: e[name].measure)
+        measures = {name: c.measure for name, c in answers.baseline(case, draw).items()}
+        compared = compare_all(run, call, answers.drawn(case, draw).expected, measures.get)
         fault = next((c.finding for c in compared if c.finding is not None), None)
         if fault is not None:
             return Finding(reason=fault.reason, detail=f"in a timed launch of case {case.name}: {fault.detail}")

@@ -9,7 +9,8 @@ from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.resolve import PlanProblem
 from kerneltrial.judge.answers import Answers
-from kerneltrial.judge.casework import CaseWork, history_fault
+from kerneltrial.judge.casework import CaseWork, turns
+from kerneltrial.judge.domain import uncovered
 from kerneltrial.judge.levels import Levels, Sized, choose, left_out
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
@@ -72,7 +73,7 @@ class Judge:
         checks = self._checks(screened, prepared.levels)
         ended, first = self._all_cases(subject, prepared, verdicts, unchecked)
         if ended is None and first is not None:
-            ended = self._history(subject, prepared.cases[0][0], first)
+            ended = self._history(subject, prepared, first)
         if ended is not None:
             return _ended(identity, ended, verdicts, checks, tuple(unchecked))
         unchecked.update(dict.fromkeys(left_out(prepared.sized, prepared.levels)))
@@ -93,14 +94,20 @@ class Judge:
             first = first or result.first
         return None, first
 
-    def _history(self, subject: Subject, case: Case, first: Run) -> Finding | None:
+    def _history(self, subject: Subject, prepared: Prepared, first: Run) -> Finding | None:
+        """The first case again, after all others."""
         if not self.setup.contract.deterministic:
             return None
-        return history_fault(self.setup, self.answers, subject, case, first)
+        case, call = prepared.cases[0]
+        work = CaseWork(self.setup, self.answers, subject, case)
+        return work.after_other_shapes(call, first, prepared.levels.of(case.name))
 
     def _prepare(self, subject: Subject, cases: Sequence[Case]) -> Prepared | Finding:
         """Resolve the plan for every case before anything runs: a shape without a launch needs no run to be told."""
-        contract = self.setup.contract
+        contract, protocol = self.setup.contract, self.setup.protocol
+        missing = uncovered(subject, contract)
+        if missing is not None:
+            return missing
         found: list[tuple[Sized, Case]] = []
         for case in cases:
             try:
@@ -111,7 +118,11 @@ class Judge:
             found.append((Sized(case=case.name, operations=work, call=call), case))
         found.sort(key=lambda pair: pair[0].operations)
         sized = tuple(s for s, _ in found)
-        return Prepared(cases=tuple((c, s.call) for s, c in found), sized=sized, levels=choose(sized))
+        return Prepared(
+            cases=tuple((c, s.call) for s, c in found),
+            sized=sized,
+            levels=choose(sized, protocol.draws_per_case * turns(protocol)),
+        )
 
     def _checks(self, screened: bool, levels: Levels | None) -> tuple[str, ...]:
         first = ("screen",) if screened else ()
