@@ -22,6 +22,7 @@ from kerneltrial.store.canonical import builtins
 
 __all__ = ["Config", "check", "read", "sources"]
 
+Arch = Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)(?!\n)$", description="auto, or such as sm_90a")]
 _NESTED = ("protocol", "policy", "prices", "workload")
 
 
@@ -39,7 +40,7 @@ class Config(Record):
     workload: Workload
     iterations: Annotated[int, Meta(ge=1, le=1000)] = 7
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    arch: Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)$", description="auto, or such as sm_90a")] = "auto"
+    arch: Arch = "auto"
     oracle_by_proposer: bool = False
     reference: str = ""
     proposer: Literal["search", "files"] = "search"

@@ -42,7 +42,7 @@ class Launch(Record):
     `shared_bytes` is dynamic shared memory.
     """
 
-    entry: Annotated[str, Meta(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]{0,511}$")]
+    entry: Annotated[str, Meta(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]{0,511}(?!\n)$")]
     grid: Grid
     block: Grid
     args: tuple[Annotated[str, Meta(min_length=1, max_length=220)], ...]

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from kerneltrial.records.record import Name, Record, within
 
-Day = Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?!\n)$", description="a day, such as 2026-12-01")]
 
 
 class Policy(Record):
