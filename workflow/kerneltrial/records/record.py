@@ -14,7 +14,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 # `(?!\n)`: in Python `$` alone also matches before a newline at the end.
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}(?!\n)$", description="SHA-256 in lower-case hexadecimal")]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}(?!\n)$", description="letter, then letters, digits, _")]
+Name = Annotated[
+    str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}(?!\n)$", description="letter, then letters, digits, _")
+]
 Expression = Annotated[str, Meta(min_length=1, max_length=200, description="integer expression in the dimensions")]
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
