@@ -15,9 +15,6 @@ from kerneltrial.devices.cpu.syntax import Instruction
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.generator import Generator
 
-_UNIFORM = {1: 1, 2: 1, 4: 1, 8: 1, 16: 1}
-
-
 class Access:
     """One access: `kind` is read, write or update (an atomic), `size` in bytes."""
 
@@ -56,8 +53,7 @@ class Access:
     def _global(self, address: str) -> str:
         b, g, n = self.b, self.g, self.size
         offset = b.op(f"sub i64 {address}, {at.GLOBAL_BASE}")
-        inside = b.op(f"icmp ult i64 {offset}, {g.block_field('arena_bytes')}")
-        g.require(self._aligned(inside, offset), self.site, address)
+        g.require(self._within(offset, g.block_field("arena_bytes")), self.site, address)
         flags = b.op(f"getelementptr i8, ptr {self._pointer_field('flags')}, i64 {offset}")
         held = b.op(f"load i{8 * n}, ptr {flags}, align {n}")
         need = self._needed() * _ones(n)
@@ -77,26 +73,23 @@ class Access:
     def _pointer_field(self, name: str) -> str:
         return self.b.field("%blk", at.BLOCK[name], "ptr", "!invariant.load !0")
 
-    def _aligned(self, inside: str, offset: str) -> str:
-        """`inside`, and the offset is a multiple of the size."""
-        if self.size == 1:
-            return inside
-        b = self.b
-        low = b.op(f"icmp eq i64 {b.op(f'and i64 {offset}, {self.size - 1}')}, 0")
-        return b.op(f"and i1 {inside}, {low}")
+    def _within(self, offset: str, limit: str | int) -> str:
+        """Whether `offset` is a multiple of the size and the access ends at or before `limit`.
+
+        Rotated right, an offset with low bits set is larger than every limit, so one comparison says both.
+        """
+        b, shift = self.b, self.size.bit_length() - 1
+        units = limit >> shift if isinstance(limit, int) else b.op(f"lshr i64 {limit}, {shift}")
+        turned = b.call("i64", "llvm.fshr.i64", ("i64", offset), ("i64", offset), ("i64", shift))
+        return b.op(f"icmp ult i64 {turned}, {units}")
 
     # -- shared and local
 
     def _shared(self, offset: str, address: str) -> str:
         b, g = self.b, self.g
         fixed = not g.layout.open_shared
-        limit = str(g.layout.shared_bytes) if fixed else g.block_field("shared_bytes")
-        last = b.op(f"add i64 {offset}, {self.size - 1}")
-        inside = b.op(f"icmp ult i64 {last}, {limit}")
-        if self.size > 1:
-            # an offset near 2^64 would wrap above; alignment alone does not exclude it
-            inside = b.op(f"and i1 {inside}, {b.op(f'icmp ult i64 {offset}, {limit}')}")
-        g.require(self._aligned(inside, offset), self.site, address)
+        limit = g.layout.shared_bytes if fixed else g.block_field("shared_bytes")
+        g.require(self._within(offset, limit), self.site, address)
         if g.level == "all":
             kind = {"read": 0, "write": 1, "update": 2}[self.kind]
             clean = b.call(
@@ -111,9 +104,7 @@ class Access:
 
     def _local(self, offset: str, address: str) -> str:
         b, g = self.b, self.g
-        room = g.layout.local_bytes - self.size
-        inside = b.op(f"icmp ule i64 {offset}, {room}") if room >= 0 else "false"
-        g.require(self._aligned(inside, offset), self.site, address)
+        g.require(self._within(offset, g.layout.local_bytes), self.site, address)
         start = b.op(f"getelementptr i8, ptr %ctx, i64 {g.layout.local_offset}")
         return b.op(f"getelementptr i8, ptr {start}, i64 {offset}")
 
