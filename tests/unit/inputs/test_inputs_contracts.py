@@ -57,6 +57,7 @@ def test_the_shipped_contract_says_what_it_should(trial: Any) -> None:
         ({"dimensions__m": {"minimum": 0, "maximum": 4}}, ["dimensions.m.minimum", "at least 1"]),
         ({"operations": "2*m*n*q"}, ["operations", "'q'"]),
         ({"bytes": "m - 100"}, ["bytes", "below zero"]),
+        ({"include_folders": ["/usr/include"]}, ["include_folders", "'/usr/include'", "relative"]),
         ({"colour": "red"}, ["unknown key 'colour'", "arguments"]),
     ],
     ids=str,
@@ -151,10 +152,11 @@ def test_fortran_order_is_made_row_major(trial: Any) -> None:
         (GOOD[0], {}, ["[29]"]),
         (GOOD, {"sha256": "0" * 64}, ["digest", "0000"]),
         (GOOD, {"path": "b.npy"}, ["b.npy", "cannot be read"]),
+        (GOOD, {"path": "/tmp/a.npy"}, ["'/tmp/a.npy'", "relative"]),
         (GOOD.astype(">f4"), {}, [">f4"]),
         (np.array([[{}]], dtype=object), {}, ["no .npy file of numbers"]),
     ],
-    ids=["dtype", "transposed", "axes", "digest", "absent", "byte order", "pickle"],
+    ids=["dtype", "transposed", "axes", "digest", "absent", "absolute", "byte order", "pickle"],
 )
 def test_stored_values_that_are_not_the_contracts(
     trial: Any, values: Any, changes: dict[str, object], words: list[str]

@@ -134,3 +134,14 @@ def test_what_is_wrong_names_field_value_and_what_is_allowed(type_: type, text: 
     assert line.startswith("c.yaml: ")
     assert all(word in line for word in words), line
     assert "\n" not in line
+
+
+def test_json_files_are_read_as_strictly(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 0.1, "b": [1, null, true], "c": "x"}')
+    assert read_document(path) == {"a": Decimal("0.1"), "b": [1, None, True], "c": "x"}
+    for text, words in (('{"a": 1, "a": 2}', "twice"), ("{", "no valid JSON"), ("[" * 9999, "no valid JSON")):
+        path.write_text(text)
+        with pytest.raises(InputProblem, match=words) as caught:
+            read_document(path)
+        assert str(caught.value).startswith(str(path))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.inputs.contracts import array_shapes, check_dimensions
+from kerneltrial.inputs.contracts import array_shapes, check_dimensions, check_relative
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.dtypes import numpy_dtype, widen
 from kerneltrial.inputs.problem import InputProblem
@@ -58,6 +58,7 @@ def load_stored(stored: Stored, array: Array, shape: tuple[int, ...], folder: Pa
     InputProblem
         Where the file is absent, its digest, dtype or shape is another, or a value lies outside of the contract.
     """
+    check_relative(f"inputs.{array.name}", stored.path)
     path = folder / stored.path
     try:
         content = path.read_bytes()

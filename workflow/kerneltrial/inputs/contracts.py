@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from kerneltrial.inputs.documents import read_document, to_record
+from kerneltrial.inputs.documents import with_text_expressions as with_text_expressions
 from kerneltrial.inputs.dtypes import is_float, item_bytes
 from kerneltrial.inputs.expressions import RESERVED, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
@@ -61,10 +61,18 @@ def check_dimensions(contract: Contract, dimensions: Mapping[str, int]) -> None:
             )
 
 
+def check_relative(where: str, path: str) -> None:
+    """Raise `InputProblem` unless a path is one beside the file that names it: others would differ between machines."""
+    if not path or path.startswith("/") or "\\" in path or "\n" in path:
+        raise InputProblem(f"{where}: {path!r} is not allowed; allowed: a path relative to the file that names it")
+
+
 def check_contract(contract: Contract) -> None:
     """Raise `InputProblem` where parts of a contract contradict each other."""
     _check_names(contract)
     _check_ranges(contract)
+    for folder in contract.include_folders:
+        check_relative("include_folders", folder)
     for array in contract.arrays:
         _check_array(array, contract)
     for scalar in contract.arguments:
@@ -78,22 +86,6 @@ def check_contract(contract: Contract) -> None:
     for name, tolerance in contract.tolerances.items():
         _check_tolerance(name, tolerance)
     _check_ends(contract)
-
-
-def with_text_expressions(document: Any) -> Any:
-    """Return a document with integers as text where an expression is meant, so that `grid: [1, 1, 1]` works."""
-    fields = {"shape", "grid", "block", "cluster", "shared_bytes", "elements", "when", "operations", "bytes"}
-    if isinstance(document, list):
-        return [with_text_expressions(item) for item in document]
-    if not isinstance(document, dict):
-        return document
-    return {key: _texts(value) if key in fields else with_text_expressions(value) for key, value in document.items()}
-
-
-def _texts(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_texts(item) for item in value]
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _listed(words: Iterable[str]) -> str:

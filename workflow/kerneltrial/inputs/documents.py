@@ -5,6 +5,7 @@ null, true, false, an integer, a decimal number (`Decimal`, so that ``0.1`` stay
 """
 
 import datetime
+import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -14,7 +15,6 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kerneltrial.inputs.allowed import allowed, unknown_key
 from kerneltrial.inputs.problem import InputProblem
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _FLOAT = re.compile(r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
 
 
 def read_document(path: Path) -> Any:
-    """Return the content of a YAML file in JSON types; numbers with a point or an exponent are `Decimal`.
+    """Return the content of a YAML or JSON file in JSON types; numbers with a point or an exponent are `Decimal`.
 
     Raises
     ------
@@ -38,7 +38,8 @@ def read_document(path: Path) -> Any:
     if len(content) > MAXIMUM_BYTES:
         raise InputProblem(f"{path}: is larger than {MAXIMUM_BYTES} bytes")
     try:
-        return parse(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        return _json(text) if path.suffix == ".json" else parse(text)
     except UnicodeDecodeError:
         raise InputProblem(f"{path}: is not UTF-8 text") from None
     except InputProblem as fault:
@@ -61,6 +62,21 @@ def parse(text: str) -> Any:
         raise InputProblem(f"is no valid YAML ({type(fault).__name__})") from None
     finally:
         loader.dispose()
+
+
+def _json(text: str) -> Any:
+    """As `parse`; JSON is YAML too, but a config that a stage reads should cost no more than it must."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise InputProblem("a key stands twice; keep one")
+        return found
+
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=once)
+    except (ValueError, RecursionError) as fault:
+        raise InputProblem(f"is no valid JSON ({fault})") from None
 
 
 def to_record(document: Any, type_: type[T], where: str) -> T:
@@ -86,6 +102,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value.isoformat()
     return value
+
+
+def with_text_expressions(document: Any) -> Any:
+    """Return a document with integers as text where an expression is meant, so that `grid: [1, 1, 1]` works."""
+    fields = {"shape", "grid", "block", "cluster", "shared_bytes", "elements", "when", "operations", "bytes"}
+    if isinstance(document, list):
+        return [with_text_expressions(item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    return {key: _texts(value) if key in fields else with_text_expressions(value) for key, value in document.items()}
+
+
+def _texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_texts(item) for item in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class _JsonLoader(yaml.SafeLoader):
@@ -151,6 +183,8 @@ _JsonLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-0123
 
 def _explain(message: str, document: Any, type_: Any) -> str:
     """Put msgspec's message into words: field, value, what is allowed."""
+    from kerneltrial.inputs.allowed import allowed, unknown_key  # only where something is wrong
+
     text, _, path = message.partition(" - at ")
     tokens = _tokens(path, document, type_)
     value = _follow(document, tokens)

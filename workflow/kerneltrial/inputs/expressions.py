@@ -78,6 +78,7 @@ def evaluate(expression: str, dimensions: Mapping[str, int]) -> int:
         raise ExpressionProblem(f"expression {expression!r}: {fault}") from None
 
 
+@lru_cache(maxsize=4096)
 def names(expression: str) -> frozenset[str]:
     """Return the dimensions that an expression speaks of; raises `ExpressionProblem` where it is not allowed."""
     called = {id(node.func) for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Call)}

@@ -3,8 +3,7 @@
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-from kerneltrial.inputs.contracts import with_text_expressions
-from kerneltrial.inputs.documents import read_document, to_record
+from kerneltrial.inputs.documents import read_document, to_record, with_text_expressions
 from kerneltrial.records.plan import LaunchPlan
 
 P = TypeVar("P", bound=PurePath)
