@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
-FOR_A_GPU = ("cuda-core", "nvidia-ml-py", "scipy")
+FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 
 def run(_given: argparse.Namespace, root: Path) -> int:
