@@ -15,7 +15,7 @@ constexpr int LANES_M = 4, LANES_N = 8;  // a warp covers 4 x 8 threads: few dis
 constexpr int WARPS_M = BM / (LANES_M * TM), WARPS_N = BN / (LANES_N * TN);
 constexpr int SLICE_THREADS = 32 * WARPS_M * WARPS_N, THREADS = SLICES * SLICE_THREADS;
 constexpr int DEPTH = BK / SLICES;  // steps along k of one thread
-constexpr int UNROLL = TM * TN >= 64 ? 2 : TM * TN >= 32 ? 4 : 8;  // longer straight code costs compile time only
+constexpr int UNROLL = TM * TN >= 64 ? 1 : TM * TN >= 32 ? 2 : 4;  // longer straight code costs compile time only
 constexpr int LDA = BK + 4;         // padded: lanes of a warp read rows of A at different banks
 constexpr int A_FLOATS = BM * LDA, B_FLOATS = BK * BN;
 constexpr int TILE_FLOATS = STAGES * (A_FLOATS + B_FLOATS), SUM_FLOATS = SLICES > 1 ? SLICES * BM * BN : 0;
