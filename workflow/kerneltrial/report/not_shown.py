@@ -1,6 +1,7 @@
 """What the trial does not show: said in the report, so that nobody reads more into it than there is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from kerneltrial.records.confirmation import Confirmed, NoEndToEnd
 from kerneltrial.records.decision import Unknown, Winner
@@ -11,13 +12,23 @@ from kerneltrial.report import words
 from kerneltrial.report.inputs import ReportInputs
 
 
-def not_shown(inputs: ReportInputs) -> tuple[str, ...]:
-    """One sentence each, the weightiest first; the same finding is said once."""
-    return tuple(dict.fromkeys((*_always(inputs), *_by_evidence(inputs), *_by_terms(inputs), *_unchecked(inputs))))
+@dataclass(frozen=True)
+class NotShown:
+    """One thing that the trial does not show, with its particulars where it has some."""
+
+    sentence: str
+    particulars: tuple[str, ...] = ()
+
+
+def not_shown(inputs: ReportInputs) -> tuple[NotShown, ...]:
+    """The weightiest first; the same particular is said once."""
+    sentences = (*_always(inputs), *_by_evidence(inputs), *_by_terms(inputs))
+    return (*map(NotShown, sentences), *_unchecked(inputs))
 
 
 def _always(inputs: ReportInputs) -> Iterator[str]:
-    cases, sealed = len(inputs.lock.cases.cases), inputs.lock.holdout_count
+    valid = _winner_validated(inputs)
+    cases, sealed = len(valid.cases if valid else inputs.lock.cases.cases), inputs.lock.holdout_count
     yield (
         f"That a kernel is right on every input. It was compared with the oracle on {cases} public and {sealed} sealed "
         "cases; agreement there is evidence, not a proof."
@@ -56,16 +67,24 @@ def _by_terms(inputs: ReportInputs) -> Iterator[str]:
         yield "That the thresholds were fixed before the results were known. The terms were changed after the lock."
 
 
-def _unchecked(inputs: ReportInputs) -> Iterator[str]:
-    for finding in inputs.qualification.unchecked:
-        yield _open("Of the baseline", finding)
+def _unchecked(inputs: ReportInputs) -> Iterator[NotShown]:
+    """Checks that did not run: on the best candidate, and those that only the baseline was spared."""
+    valid = _winner_validated(inputs)
+    of_best = _details(valid.unchecked) if valid else ()
+    of_baseline = tuple(detail for detail in _details(inputs.qualification.unchecked) if detail not in of_best)
+    if of_best:
+        yield NotShown("That the best candidate is free of faults that were not looked for here:", of_best)
+    if of_baseline:
+        yield NotShown("That the baseline is free of faults that were not looked for here:", of_baseline)
+
+
+def _details(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.detail or words.reason(finding.reason) for finding in findings))
+
+
+def _winner_validated(inputs: ReportInputs) -> Validated | None:
     winner = inputs.decision.winner
-    if isinstance(winner, Winner):
-        entries = (entry for iteration in inputs.iterations for entry in iteration.validation.candidates)
-        for entry in entries:
-            if isinstance(entry, Validated) and entry.candidate == winner.candidate:
-                yield from (_open("Of the best candidate", finding) for finding in entry.unchecked)
-
-
-def _open(whose: str, finding: Finding) -> str:
-    return f"{whose}: {words.reason(finding.reason)}. {finding.detail}"
+    if not isinstance(winner, Winner):
+        return None
+    entries = (entry for iteration in inputs.iterations for entry in iteration.validation.candidates)
+    return next((e for e in entries if isinstance(e, Validated) and e.candidate == winner.candidate), None)
