@@ -27,8 +27,9 @@ matmul(const float* __restrict__ a, const float* __restrict__ b, float* __restri
             const int element = thread + part * THREADS;
             const int ar = element / STEP, ak = element % STEP;
             const int bk = element / TILE, bc = element % TILE;
-            tile_a[ak][ar] = first_row + ar < m && depth + ak < k ? a[(long long)(first_row + ar) * k + depth + ak] : 0.0f;
-            tile_b[bk][bc] = depth + bk < k && first_column + bc < n ? b[(long long)(depth + bk) * n + first_column + bc] : 0.0f;
+            const long long from_row = first_row + ar, from_depth = depth + bk;
+            tile_a[ak][ar] = from_row < m && depth + ak < k ? a[from_row * k + depth + ak] : 0.0f;
+            tile_b[bk][bc] = from_depth < k && first_column + bc < n ? b[from_depth * n + first_column + bc] : 0.0f;
         }
         __syncthreads();
 

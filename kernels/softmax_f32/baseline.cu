@@ -1,7 +1,7 @@
 // The kernel that runs today: a block of 256 threads for each row, in three passes over it.
 //
-// First the maximum, then the sum of exp(x - maximum), then the quotients. Threads take neighbouring columns, so accesses
-// are coalesced; partial results meet in shared memory by a tree. Any number of rows and columns is right.
+// First the maximum, then the sum of exp(x - maximum), then the quotients. Threads take neighbouring columns, so that
+// accesses are coalesced; partial results meet in shared memory by a tree. Any number of rows and columns is right.
 
 constexpr int THREADS = 256;
 

@@ -1,8 +1,8 @@
 // A matrix product with 8 x 4 sums a thread, two tiles in flight and 16-byte loads where the rows are aligned.
 //
-// A block of 128 threads computes a 64 x 64 tile of c in steps of 16 along k. While one pair of tiles in shared memory is
-// multiplied, the next pair travels from global memory through registers into the other pair, so one barrier a step is
-// enough. `matmul_vector` needs k and n divisible by 4 (every row then begins on a 16-byte boundary); `matmul_scalar`
+// A block of 128 threads computes a 64 x 64 tile of c in steps of 16 along k. While one pair of tiles in shared memory
+// is multiplied, the next pair travels from global memory through registers into the other pair, so one barrier a step
+// is enough. `matmul_vector` needs k and n divisible by 4 (every row then begins on a 16-byte boundary); `matmul_scalar`
 // takes all other shapes.
 
 constexpr int TILE = 64;
@@ -59,7 +59,8 @@ __device__ __forceinline__ void deposit(const Carried& carried, float (*tile_a)[
             make_float4(carried.b[i], carried.b[i + 1], carried.b[i + 2], carried.b[i + 3]);
 }
 
-__device__ __forceinline__ void multiply(const float (*tile_a)[PADDED], const float (*tile_b)[TILE], float (&sums)[8][4])
+__device__ __forceinline__ void
+multiply(const float (*tile_a)[PADDED], const float (*tile_b)[TILE], float (&sums)[8][4])
 {
     const int row = (threadIdx.x / 16) * 8, column = (threadIdx.x % 16) * 4;
     #pragma unroll
