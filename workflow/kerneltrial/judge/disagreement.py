@@ -49,7 +49,7 @@ def poison_shows(call: Call, first: Run, second: Run) -> Finding | None:
             return Finding(
                 reason=Reason.OUTPUT_NOT_WRITTEN,
                 detail=f"output {buffer.name}: {count} of {untouched.size} elements were not written "
-                f"({describe(untouched)}): they hold what the memory held before",
+                f"({describe(untouched)}): they hold the pattern that filled the memory before",
             )
     return None
 
