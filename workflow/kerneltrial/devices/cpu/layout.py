@@ -16,7 +16,7 @@ _BLOCK_FIELDS = (
     "fault_other", "shadow", "granule_shift", "epoch", "block_epoch", "first_epoch", "contexts",
     "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
-    "after_pass",
+    "after_pass", "suspect", "suspect_address", "suspect_thread",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""

@@ -67,6 +67,25 @@ class _Check:
         group = b.op(f"select i1 {alone}, i32 {self.me}, i32 {shared_by}")
         return b.op(f"select i1 {b.op(f'and i1 {now}, {other}')}, i32 {group}, i32 {self.me}")
 
+    def new_writer(self, plain_write: str, writer: str) -> str:
+        """The record of a write: a plain one is this thread's. An atomic one joins others, unless this thread wrote
+        plainly in this epoch: that stays on record, for other threads' atomics conflict with it."""
+        b = self.b
+        atomic = b.op(f"or i32 {self.joined(WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)}, {_ATOMIC}")
+        now = b.op(f"icmp eq i32 {b.field(self.record, WRITE_EPOCH, 'i32')}, {self.epoch}")
+        same_time = b.op(f"icmp eq i32 {b.field(self.record, WRITE_WARP_EPOCH, 'i32')}, {self.warp_epoch}")
+        own = b.op(f"and i1 {b.op(f'icmp eq i32 {writer}, {self.me}')}, {b.op(f'and i1 {now}, {same_time}')}")
+        plain = b.op(f"or i1 {plain_write}, {own}")
+        return b.op(f"select i1 {plain}, i32 {self.me}, i32 {atomic}")
+
+
+def _suspect(b: Body) -> None:
+    """Note the first read of memory that the block never wrote; a race in the same epoch explains it better."""
+    with b.when(b.op(f"icmp eq i64 {b.field('%blk', at.BLOCK['suspect'], 'i64')}, 0")):
+        thread = b.op(f"zext i32 {b.field('%ctx', at.LINEAR, 'i32')} to i64")
+        for name, value in (("suspect", "%site"), ("suspect_address", "%offset"), ("suspect_thread", thread)):
+            b.set_field("%blk", at.BLOCK[name], "i64", value)
+
 
 def kt_shared() -> tuple[str, Body]:
     """`kt_shared(block, context, offset, size, kind, site)`: false after a fault. Kinds: 0 read, 1 write, 2 atomic."""
@@ -86,8 +105,8 @@ def kt_shared() -> tuple[str, Body]:
         check = _Check(b, record, epoch)
         write_epoch = b.field(record, WRITE_EPOCH, "i32")
         never = b.op(f"icmp ult i32 {write_epoch}, {block_epoch}")
-        unwritten = b.op(f"and i1 {never}, {b.op(f'xor i1 {plain_write}, true')}")
-        _report(b, unwritten, at.NEVER_WRITTEN, "0")
+        with b.when(b.op(f"and i1 {never}, {b.op(f'xor i1 {plain_write}, true')}"), "!prof !2"):
+            _suspect(b)
         writer = b.field(record, WRITER, "i32")
         was_atomic = b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {_ATOMIC}')}, 0")
         both_atomic = b.op(f"and i1 {was_atomic}, {b.op('icmp eq i64 %kind, 2')}")
@@ -101,11 +120,7 @@ def kt_shared() -> tuple[str, Body]:
         b.jump(on)
         b.place(writing)
         _report(b, check.conflicts(READER, READ_EPOCH, READ_WARP_EPOCH), at.RACE, b.field(record, READER, "i32"))
-        together = check.joined(WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)
-        atomic = b.op(f"or i32 {together}, {_ATOMIC}")
-        check.note(
-            b.op(f"select i1 {plain_write}, i32 {check.me}, i32 {atomic}"), WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH
-        )
+        check.note(check.new_writer(plain_write, writer), WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)
         b.jump(on)
         b.place(on)
     b.do("ret i1 true")

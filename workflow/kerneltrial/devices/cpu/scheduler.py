@@ -122,6 +122,13 @@ def run_block() -> tuple[str, Body]:
         low = b.op(f"shl i32 {warp}, 5")
         high = b.call("i32", "llvm.smin.i32", ("i32", b.op(f"add i32 {low}, 32")), ("i32", "%n"))
         _return_if_not(b, b.op(f"call i1 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high})"))
+    with b.when(b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['suspect'], 'i64')}, 0")):
+        b.set_field("%blk", at.BLOCK["fault"], "i64", at.NEVER_WRITTEN)
+        for part in ("site", "address", "thread"):
+            name = "suspect" if part == "site" else f"suspect_{part}"
+            b.set_field("%blk", at.BLOCK[f"fault_{part}"], "i64", b.field("%blk", at.BLOCK[name], "i64"))
+        b.do("ret i1 false")
+        b.place(b.label())
     waiting = b.op("call i32 @at_barrier(ptr %blk, ptr %contexts, i32 %n)")
     _return_if_not(b, b.op(f"icmp sge i32 {waiting}, 0"))
     _bump(b, "epoch")

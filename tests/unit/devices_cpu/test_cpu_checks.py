@@ -1,0 +1,213 @@
+"""A kernel that must be caught and an honest twin that must not, for every check; findings name line, thread, block."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from ptx_runner import Argument, array, call_of, out, output, run, scratch
+from ptx_sources import ptx_of
+
+from kerneltrial.records.reason import Reason
+
+N = 64
+X = np.arange(1, N + 1, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Bodies of `kern(const float* x, float* y, float* s, int n)`, 64 threads in one block unless said otherwise."""
+
+    reason: Reason
+    bad: str
+    honest: str
+    line: int = 0
+    threads: int = 64
+    blocks: int = 1
+    shared_bytes: int = 0
+    prelude: str = ""
+    only_all: bool = False
+    words: tuple[str, ...] = field(default=())
+
+
+I = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+
+PAIRS = {
+    "write behind the end": Pair(
+        Reason.OUT_OF_BOUNDS, I + "if (i <= n) y[i] = 1.f;", I + "if (i < n) y[i] = 1.f;", 3, threads=128,
+        words=("global write of 4 bytes at byte 256 of buffer y (256 bytes)", "thread (64,0,0)", "block (0,0,0)"),
+    ),
+    "read before the start": Pair(
+        Reason.OUT_OF_BOUNDS, I + "y[i] = x[i - 1];", I + "y[i] = i ? x[i - 1] : 0.f;", 3,
+        words=("global read of 4 bytes at byte -4 of buffer x",),
+    ),
+    "read far away": Pair(
+        Reason.OUT_OF_BOUNDS, I + "y[i] = x[(long long)i << 33];", I + "y[i] = x[i & 63];", 3, words=("far from every",),
+    ),
+    "null pointer": Pair(
+        Reason.OUT_OF_BOUNDS, I + "const float* p = (const float*)(size_t)(n - 64); y[i] = p[i];", I + "y[i] = x[i];", 3,
+    ),
+    "vector past the end": Pair(
+        Reason.OUT_OF_BOUNDS, I + "if (i < 16) { float4 v = ((const float4*)x)[i + 1]; ((float4*)y)[i] = v; }",
+        I + "if (i < 16) { float4 v = ((const float4*)x)[i]; ((float4*)y)[i] = v; }", 3, words=("16 bytes at byte 256",),
+    ),
+    "misaligned vector": Pair(
+        Reason.MISALIGNED, I + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i + 1); y[i] = v.x - v.y; } else y[i] = 1.f;",
+        I + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i); y[i] = v.x - v.y; } else y[i] = 1.f;", 3,
+    ),
+    "write to an input": Pair(
+        Reason.READ_ONLY_WRITTEN, I + "((float*)x)[i] = 2.f; y[i] = 1.f;", I + "y[i] = x[i];", 3, words=("read-only",),
+    ),
+    "atomic on an input": Pair(
+        Reason.READ_ONLY_WRITTEN, I + "atomicAdd((float*)x + i, 1.f); y[i] = 1.f;", I + "y[i] = 0.f; atomicAdd(y + i, 1.f);", 3,
+    ),
+    "read of an output before it is written": Pair(
+        Reason.UNINITIALISED_READ, I + "y[i] += x[i];", I + "y[i] = 0.f; y[i] += x[i];", 3, only_all=True,
+    ),
+    "read of scratch before it is written": Pair(
+        Reason.UNINITIALISED_READ, I + "y[i] = s[i];", I + "s[i] = x[i]; y[i] = s[i];", 3, only_all=True,
+        words=("buffer s",),
+    ),
+    "read of shared memory before it is written": Pair(
+        Reason.UNINITIALISED_READ,
+        I + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = t[i];",
+        I + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = i < 32 ? t[i] : 0.f;", 3,
+        only_all=True,
+    ),
+    "output not written": Pair(
+        Reason.OUTPUT_NOT_WRITTEN, I + "if (i != 5) y[i] = 1.f;", I + "y[i] = 1.f;", only_all=True,
+        words=("4 bytes of output y", "the first at byte 20"),
+    ),
+    "shared out of bounds": Pair(
+        Reason.OUT_OF_BOUNDS, I + "__shared__ float t[64]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];",
+        I + "__shared__ float t[65]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];", 3, words=("shared write",),
+    ),
+    "dynamic shared memory too small": Pair(
+        Reason.OUT_OF_BOUNDS, I + "d[i + 33] = x[i]; __syncthreads(); y[i] = d[i + 33];",
+        I + "d[i] = x[i]; __syncthreads(); y[i] = d[i];", shared_bytes=256, prelude="extern __shared__ float d[];",
+    ),
+    "generic pointer out of shared memory": Pair(
+        Reason.OUT_OF_BOUNDS,
+        I + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i + 1];",
+        I + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i];",
+    ),
+    "local out of bounds": Pair(
+        Reason.OUT_OF_BOUNDS, I + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i];",
+        I + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i & 7];", 3, words=("local read",),
+    ),
+    "race between warps": Pair(
+        Reason.SHARED_RACE, I + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[63 - i];",
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); y[i] = t[63 - i];", 3, only_all=True,
+        words=("races with thread",),
+    ),
+    "race within a warp": Pair(
+        Reason.SHARED_RACE, I + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[i ^ 1];",
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncwarp(); y[i] = t[i ^ 1];", 3, only_all=True,
+    ),
+    "write after read": Pair(
+        Reason.SHARED_RACE,
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; t[i] = v; y[i] = v;",
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; __syncthreads(); t[i] = v; y[i] = v;",
+        3, only_all=True,
+    ),
+    "all threads write one place": Pair(
+        Reason.SHARED_RACE, I + "__shared__ float t; t = x[i]; __syncthreads(); y[i] = t;",
+        I + "__shared__ float t; if (i == 0) t = x[i]; __syncthreads(); y[i] = t;", 3, only_all=True,
+    ),
+    "atomic beside a plain write": Pair(
+        Reason.SHARED_RACE, I + "__shared__ int t; if (i == 0) t = 0; atomicAdd(&t, 1); __syncthreads(); y[i] = t;",
+        I + "__shared__ int t; if (i == 0) t = 0; __syncthreads(); atomicAdd(&t, 1); __syncthreads(); y[i] = t;", 3,
+        only_all=True,
+    ),
+    "warp reduction without __syncwarp": Pair(
+        Reason.SHARED_RACE,
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
+        "if (i < 32) for (int o = 32; o; o >>= 1) { t[i] += t[i + o]; } __syncthreads(); y[i] = t[0];",
+        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
+        "if (i < 32) for (int o = 32; o; o >>= 1) { float v = t[i + o]; __syncwarp(); t[i] += v; __syncwarp(); }\n"
+        "__syncthreads(); y[i] = t[0];",
+        4, only_all=True,
+    ),
+    "barrier that half of a warp misses": Pair(
+        Reason.BARRIER_DIVERGENCE, I + "if (i < 40) { __syncthreads(); y[i] = 1.f; } else y[i] = 2.f;",
+        I + "if (i < 40) y[i] = 1.f; else y[i] = 2.f; __syncthreads();", only_all=True, words=("never reaches",),
+    ),
+    "shuffle of lanes that never come": Pair(
+        Reason.DEADLOCK, I + "if (i & 1) y[i] = __shfl_xor_sync(~0u, x[i], 2); else { __syncthreads(); y[i] = 0.f; }",
+        I + "float v = __shfl_xor_sync(~0u, x[i], 2); __syncthreads(); y[i] = v;",
+    ),
+    "collective without its own lane": Pair(
+        Reason.BARRIER_DIVERGENCE, I + "y[i] = __shfl_xor_sync(0xffffu, x[i], 1);",
+        I + "y[i] = (i & 31) < 16 ? __shfl_xor_sync(0xffffu, x[i], 1) : 0.f;", 3, words=("mask",),
+    ),
+    "endless loop": Pair(
+        Reason.ENDLESS_LOOP, I + "volatile float* p = y; p[i] = 0.f; while (p[i] == 0.f) { } y[i] = 1.f;",
+        I + "volatile float* p = y; p[i] = 0.f; for (int k = 0; k < 9 && p[i] == 0.f; ++k) { } y[i] = 1.f;", 3,
+    ),
+    "endless recursion of loops": Pair(
+        Reason.ENDLESS_LOOP, I + "unsigned k = 1; do { k = k * 5u + 2u; __syncthreads(); } while (k); y[i] = k;",
+        I + "unsigned k = 1; do { k = k * 5u; __syncthreads(); } while (k < 1000u); y[i] = k;",
+    ),
+    "trap": Pair(Reason.TRAP, I + "if (x[i] > 60.f) __trap(); y[i] = 1.f;", I + "if (x[i] > 99.f) __trap(); y[i] = 1.f;", 3),
+}  # fmt: skip
+
+
+def _run(pair: Pair, body: str, checks: str, poison: str = "nan"):  # noqa: ANN202
+    source = f"{pair.prelude}\nextern \"C\" __global__ void kern(const float* x, float* y, float* s, int n) {{ {body} }}"
+    arguments: list[Argument | int | float] = [array("x", X), out("y", "float32", N), scratch("s", "float32", N), N]
+    call = call_of(arguments, (pair.blocks,), (pair.threads,), pair.shared_bytes)
+    return run(ptx_of(source), call, {"x": X}, checks=checks, poison=poison, budget=2_000_000)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_caught(name: str) -> None:
+    pair = PAIRS[name]
+    for checks in ("all",) if pair.only_all else ("all", "bounds"):
+        done = _run(pair, pair.bad, checks)
+        assert [f.reason for f in done.findings] == [pair.reason], done.findings
+        detail = done.findings[0].detail
+        assert all(word in detail for word in pair.words), detail
+        if pair.line:
+            assert f"source line {pair.line}" in detail
+        assert done.guards_intact
+        assert done.inputs_intact
+        assert done.completed == (pair.reason is Reason.OUTPUT_NOT_WRITTEN)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_honest_twin(name: str) -> None:
+    pair = PAIRS[name]
+    results = [_run(pair, pair.honest, checks, poison) for checks, poison in (("all", "nan"), ("bounds", "huge"))]
+    for done in results:
+        assert done.completed, done.findings
+        assert not done.findings
+    assert results[0].outputs == results[1].outputs
+
+
+def test_what_bounds_leaves_out_is_named() -> None:
+    pair = PAIRS["race between warps"]
+    assert _run(pair, pair.bad, "bounds").completed
+    words = " ".join(f.detail for f in _run(pair, pair.honest, "bounds").unchecked)
+    assert "races in shared memory" in words
+    assert "never written" in words
+
+
+def test_a_lane_that_took_no_part_gives_poison() -> None:
+    """A block of 17 threads shuffles with a full mask: what comes from beyond differs between poisons."""
+    pair = Pair(Reason.DEADLOCK, "", "", threads=17)
+    body = I + "y[i] = __shfl_down_sync(~0u, x[i], 4);"
+    results = {p: output(_run(pair, body, "bounds", p), "y", "float32") for p in ("nan", "huge")}
+    assert np.array_equal(results["nan"][:13], X[4:17])
+    assert np.isnan(results["nan"][13:17]).all()
+    assert not np.isnan(results["huge"][13:17]).any()
+
+
+def test_a_write_into_a_margin_is_caught_before_it_happens() -> None:
+    pair = PAIRS["write behind the end"]
+    assert _run(pair, pair.bad, "bounds").guards_intact
+
+
+def test_findings_do_not_depend_on_the_poison() -> None:
+    for name in ("race within a warp", "read before the start"):
+        pair = PAIRS[name]
+        found = {_run(pair, pair.bad, "all", poison).findings for poison in ("nan", "huge")}
+        assert len(found) == 1
