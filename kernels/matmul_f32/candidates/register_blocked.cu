@@ -2,8 +2,8 @@
 //
 // A block of 128 threads computes a 64 x 64 tile of c in steps of 16 along k. While one pair of tiles in shared memory
 // is multiplied, the next pair travels from global memory through registers into the other pair, so one barrier a step
-// is enough. `matmul_vector` needs k and n divisible by 4 (every row then begins on a 16-byte boundary); `matmul_scalar`
-// takes all other shapes.
+// is enough. `matmul_vector` needs k and n divisible by 4 (every row then begins on a 16-byte boundary);
+// `matmul_scalar` takes all other shapes.
 
 constexpr int TILE = 64;
 constexpr int STEP = 16;

@@ -2,8 +2,8 @@
 //
 // `softmax_warp`: a warp for each row of up to 1024 columns, four rows a block. A lane holds every 32nd element in
 // registers from the first read to the last write; maximum and sum travel by shuffles, so there is neither shared
-// memory nor a barrier. `softmax_block`: longer rows, a block of 256 threads each, with exponentials kept in y between the sum
-// and the quotient.
+// memory nor a barrier. `softmax_block`: longer rows, a block of 256 threads each, with exponentials kept in y
+// between the sum and the quotient.
 
 constexpr int LANES = 32;
 constexpr int ROWS = 4;          // warps, and so rows, of a block of softmax_warp
