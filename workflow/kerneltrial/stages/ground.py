@@ -2,15 +2,17 @@
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kerneltrial.devices.device import Binary
+from kerneltrial.devices.device import Binary, Conditions, Run, Values
 from kerneltrial.devices.runner import Runner, preload
 from kerneltrial.inputs import oracle
-from kerneltrial.judge.setup import JudgeSetup, Subject
+from kerneltrial.inputs.calls import Call
+from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
 from kerneltrial.records.build import Build, Built, Cubin
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.lock import Lock
@@ -49,12 +51,31 @@ class Ground:
             seed=self.lock.seed,
         )
 
-    def baseline(self, qualification: Qualification, runner: Runner) -> Subject:
+    def baseline(self, qualification: Qualification, runner: RunsCalls) -> Subject:
         """The baseline in a runner of its own."""
         built = qualification.baseline
         return Subject(
             binary=binary_of(built, self.job.objects), plan=qualification.baseline_plan, abi=built.abi, runner=runner
         )
+
+
+class Turns:
+    """One runner for several threads: they take turns, and the binary is loaded once."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._loaded: Binary | None = None
+
+    def load(self, binary: Binary) -> None:
+        with self._lock:
+            if self._loaded != binary:
+                self._runner.load(binary)
+                self._loaded = binary
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        with self._lock:
+            return self._runner.run(call, values, conditions)
 
 
 @contextlib.contextmanager

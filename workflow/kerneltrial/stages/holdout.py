@@ -2,13 +2,13 @@
 
 from kerneltrial.inputs.holdout import read_holdout
 from kerneltrial.judge.holdout import judge_holdout
-from kerneltrial.judge.setup import JudgeSetup
+from kerneltrial.judge.setup import Subject
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
-from kerneltrial.stages.ground import Ground, binary_of, candidates_and_builds, ground, in_parallel
+from kerneltrial.stages.ground import Ground, Turns, binary_of, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.passed import skipped_after
 from kerneltrial.stages.salt import read_salt
@@ -23,8 +23,9 @@ def run(job: Job) -> Holdout:
     valid = [(c, b) for c, b in pairs if b is not None and isinstance(verdicts[c.id], Validated)]
     held: dict[str, HoldoutVerdict] = {}
     if valid:
-        with ground(job) as g:
-            for verdict in in_parallel(lambda pair: _judge(g, *pair), valid, WORKERS):
+        with ground(job) as g, g.runner() as own:
+            baseline = g.baseline(job.record("qualify", Qualification), Turns(own))
+            for verdict in in_parallel(lambda pair: _judge(g, baseline, *pair), valid, WORKERS):
                 held[verdict.candidate] = verdict
     entries: list[HoldoutVerdict | SkippedCandidate] = []
     for candidate, _ in pairs:
@@ -32,10 +33,9 @@ def run(job: Job) -> Holdout:
     return Holdout(candidates=tuple(entries))
 
 
-def _judge(g: Ground, candidate: Candidate, built: Built) -> HoldoutVerdict:
-    """Its own baseline runner, as sealed cases are drawn anew for each candidate."""
+def _judge(g: Ground, baseline: Subject, candidate: Candidate, built: Built) -> HoldoutVerdict:
     job = g.job
-    with g.runner() as own, g.runner() as runner:
-        setup: JudgeSetup = g.setup(g.baseline(job.record("qualify", Qualification), own))
+    with g.runner() as runner:
         chosen = (built, binary_of(built, job.objects), candidate.plan)
-        return judge_holdout(setup, read_holdout(job.source("holdout")), read_salt(job), chosen, runner)
+        domain = read_holdout(job.source("holdout"))
+        return judge_holdout(g.setup(baseline), domain, read_salt(job), chosen, runner)

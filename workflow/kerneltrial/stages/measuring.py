@@ -1,13 +1,16 @@
 """Figures of one binary and case, drawn once and found again: raw samples on `cuda`, counts on `cpu`."""
 
+import contextlib
+import functools
 from collections.abc import Sequence
 
 from kerneltrial.devices.device import Conditions, Samples, TimingRequest, Values
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.inputs.values import generate
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.timed import timed_fault
-from kerneltrial.measure.rounds import count_candidate, time_candidate, without_outputs
+from kerneltrial.measure.rounds import time_candidate, without_outputs
 from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.case import Case
 from kerneltrial.records.counts import Counts
@@ -39,18 +42,26 @@ def performance_cases(g: Ground) -> tuple[Case, ...]:
     return tuple(case for case in g.lock.cases.cases if case.kind == "performance")
 
 
-def counts_of(g: Ground, kernel: Kernel, case: Case) -> Stored[Counts]:
-    """Counts of one call; `Refused` passes through."""
+def counts_of(g: Ground, kernel: Kernel, cases: Sequence[Case]) -> dict[str, Stored[Counts]]:
+    """Counts of one call of each case, by its name; `Refused` passes through. One child serves all cases."""
+    conditions = Conditions(poison="nan", checks="bounds", budget_instructions=g.lock.protocol.budget_instructions)
+    with contextlib.ExitStack() as runners:
 
-    def draw() -> Counts:
-        call = resolve(kernel.plan, g.lock.contract, case.dimensions, kernel.built.abi)
-        conditions = Conditions(poison="nan", checks="bounds", budget_instructions=g.lock.protocol.budget_instructions)
-        with g.runner() as runner:
-            return count_candidate(
-                runner, binary_of(kernel.built, g.job.objects), call, _values(g, case, 0), conditions
-            )
+        @functools.cache
+        def runner() -> Runner:
+            opened = runners.enter_context(g.runner())
+            opened.load(binary_of(kernel.built, g.job.objects))
+            return opened
 
-    return g.job.measurements.once({"counts": _identity(kernel), **_conditions(g, case)}, draw, Counts)
+        def draw(case: Case) -> Counts:
+            call = resolve(kernel.plan, g.lock.contract, case.dimensions, kernel.built.abi)
+            return runner().count(call, _values(g, case, 0), conditions)
+
+        key = {"counts": _identity(kernel)}
+        return {
+            case.name: g.job.measurements.once({**key, **_conditions(g, case)}, functools.partial(draw, case), Counts)
+            for case in cases
+        }
 
 
 def samples_of(g: Ground, pair: tuple[Kernel, Kernel], case: Case, answers: Answers) -> Stored[Drawn]:

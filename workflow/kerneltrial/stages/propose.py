@@ -35,7 +35,7 @@ def run(job: Job) -> Proposal:
 
 
 def _withheld(job: Job) -> Unusable | None:
-    """The prize orders proposals and does not make them stale (workflow/adr/0003), so it is read here, not handed in."""
+    """The prize orders proposals and does not make them stale (workflow/adr/0003), so it is read here."""
     path = record_path(job.trial, "prize")
     prize = envelopes.body(Prize, (job.root / path).read_bytes(), path).prize
     if isinstance(prize, KnownPrize) and not prize.can_pay_back:

@@ -78,7 +78,8 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
     """The baseline's own figures: timed beside itself, or counted."""
     try:
         if g.lock.device.kind == "cpu":
-            return BaselineCounts(cases={c.name: score(counts_of(g, baseline, c).value) for c in performance_cases(g)})
+            counts = counts_of(g, baseline, performance_cases(g))
+            return BaselineCounts(cases={name: score(stored.value) for name, stored in counts.items()})
         found: dict[str, float] = {}
         for case in performance_cases(g):
             stored = samples_of(g, (baseline, baseline), case, answers)

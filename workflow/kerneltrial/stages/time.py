@@ -8,7 +8,7 @@ from kerneltrial.measure.statistics import geometric_mean
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.qualification import Qualification
-from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed, Timing, Untimed
+from kerneltrial.records.timing import CaseLatency, Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
@@ -42,16 +42,15 @@ def _counted(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) 
     def one(pair: tuple[Candidate, Built]) -> Counted | Untimed:
         candidate, built = pair
         kernel = Kernel(built=built, plan=candidate.plan)
-        cases: list[CaseCounts] = []
         try:
-            for case in performance_cases(g):
-                own, base = counts_of(g, kernel, case), counts_of(g, baseline, case)
-                cases.append(case_counts(case.name, own.value, base.value, own.digest))
+            own = counts_of(g, kernel, performance_cases(g))
         except Refused as refused:
             return Untimed(candidate=candidate.id, reason=refused.finding.reason, detail=refused.finding.detail)
+        cases = tuple(case_counts(name, own[name].value, base[name].value, own[name].digest) for name in own)
         mean = geometric_mean([case.ratio for case in cases])
-        return Counted(candidate=candidate.id, cases=tuple(cases), geometric_mean=mean)
+        return Counted(candidate=candidate.id, cases=cases, geometric_mean=mean)
 
+    base = counts_of(g, baseline, performance_cases(g))  # stored at qualification
     return in_parallel(one, valid, len(valid))
 
 
