@@ -133,6 +133,18 @@ def test_hostile_text_is_shown_and_harmless() -> None:
     assert "\\u202e" in text
 
 
+def test_a_long_log_is_cut_on_the_page_and_whole_in_history() -> None:
+    trial = STORIES["failures"]()
+    log = "x" * 19_990 + "the end"
+    entries = [msgspec.structs.replace(entry, detail=log) for entry in trial.iterations[0].build.candidates]
+    build = msgspec.structs.replace(trial.iterations[0].build, candidates=tuple(entries))
+    longer = (replace(trial.iterations[0], build=build), *trial.iterations[1:])
+    files = contents(replace(report_inputs(trial), iterations=longer))
+    assert b"the end" not in files["report.html"]
+    assert b"(15,997 more characters in history.json)" in files["report.html"]
+    assert log.encode() in files["history.json"]
+
+
 def test_other_files_hide_nothing_either() -> None:
     for name in ("decision.json", "history.json", "summary.json"):
         assert all(32 <= byte < 127 or byte == 10 for byte in made("failures")[name]), name

@@ -71,6 +71,7 @@ def _draw(axes: "Axes", table: "pd.DataFrame", clocked: bool) -> None:
     lost = measured[measured["fate"] != Fate.HELD.value]
     silent = table[table["figure"].isna()]
     axes.axhline(1.0, color=_FAINT, linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate("baseline", (1, 1.0), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=_FAINT)
     best = table[table["best_so_far"].notna()]
     axes.step(best["attempt"], best["best_so_far"], where="post", color=_HELD, linewidth=1.6, label="best so far")
     _points(axes, held, "held", marker="o", color=_HELD)
