@@ -152,3 +152,20 @@ def test_records_hold_no_infinity() -> None:
 def test_another_shape_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="shape"):
         compare(np.zeros((2, 3)), expected(np.zeros((3, 2))), None)
+
+
+@pytest.mark.parametrize("terms", [np.nan, np.inf])
+def test_terms_that_are_no_number_allow_nothing(terms: float) -> None:
+    rule = expected([1.0, 2.0], terms=np.array([terms, 100.0]), scaled="64")
+    assert reason(compare(np.array([1.5, 2.0]), rule, None)) is Reason.WRONG_VALUES
+    assert reason(compare(np.array([1.0, 2.0]), rule, None)) is None
+
+
+def test_no_elements_are_no_error() -> None:
+    assert reason(compare(np.zeros((0, 3)), expected(np.zeros((0, 3))), 1.0)) is None
+
+
+def test_an_error_where_none_is_allowed_counts() -> None:
+    exact = expected([0.0, 5.0])
+    assert reason(compare(np.array([5e-324, 5.0]), exact, None)) is Reason.WRONG_VALUES
+    assert reason(compare(np.array([-0.0, 5.0]), exact, None)) is None

@@ -17,6 +17,7 @@ TF32 or half arithmetic inside a float32 contract raises it by hundreds: an inpu
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -33,6 +34,17 @@ _LARGEST_SHARE: Final = 1e9  # what "any error at all, where none is allowed" is
 
 
 @dataclass(frozen=True)
+class Rule:
+    """The right answer, as its dtype holds it, where that is finite, the bound of an error, and an error's unit."""
+
+    want: Floats
+    held: Floats
+    finite: Mask
+    bound: Floats
+    unit: Floats
+
+
+@dataclass(frozen=True)
 class Expected:
     """One output as it should be: float64 (or integers) of its shape, the scale of rounding, and the rule."""
 
@@ -41,6 +53,24 @@ class Expected:
     want: NDArray[Any]
     terms: NDArray[np.float64] | None
     tolerance: Tolerance
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What a float output is held against; worked out once, since many candidates are compared with one answer."""
+        want = np.asarray(self.want, np.float64)
+        held = rounded(want, self.dtype)
+        finite = np.isfinite(held)
+        size = np.where(finite, np.abs(want), 0.0)
+        # Terms that are no number (they overflowed, or hold NaN) allow nothing.
+        terms = None if self.terms is None else np.where(np.isfinite(self.terms), self.terms, 0.0)
+        bound = float(self.tolerance.absolute) + float(self.tolerance.relative) * size
+        if terms is not None:
+            bound = bound + float(self.tolerance.scaled) * epsilon(self.dtype) * terms
+            scale = np.maximum(terms, size)
+        else:
+            count = max(int(finite.sum()), 1)
+            scale = np.maximum(size, np.sqrt(np.sum(np.square(size)) / count))
+        return Rule(want=want, held=held, finite=finite, bound=bound, unit=epsilon(self.dtype) * scale)
 
 
 @dataclass(frozen=True)
@@ -69,47 +99,54 @@ def compare(got: NDArray[Any], expected: Expected, baseline_measure: float | Non
         raise ValueError(f"output {expected.name}: shape {got.shape}, the oracle has {expected.want.shape}")
     if not is_float(expected.dtype):
         return _compare_integers(got, expected)
-    want = np.asarray(expected.want, np.float64)
-    held = rounded(want, expected.dtype)
+    rule = expected.rule
     values = np.asarray(got, np.float64)
-    finite = np.isfinite(held) & np.isfinite(values)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.where(finite, np.abs(values - want), 0.0)
-        bound = _bound(want, expected)
-        nonfinite_wrong = ~(finite | (values == held) | (np.isnan(values) & np.isnan(held)))
-        too_far = finite & (error > bound)
-        measure = _measure(error, finite, want, expected)
-    wrong = nonfinite_wrong | too_far
-    if wrong.any():
-        share = _share(error, bound)
-        worst = _worst_place(share, nonfinite_wrong)
-        reason = Reason.WRONG_NONFINITE if nonfinite_wrong.any() else Reason.WRONG_VALUES
-        detail = _wrong(values, want, wrong, worst, expected)
-        finding = Finding(reason=reason, detail=detail)
-        return _compared(expected, error, share, float(measure.max(initial=0.0)), worst, finding)
-    return _against_baseline(values, error, bound, measure, expected, baseline_measure)
+        error = np.abs(values - rule.want)
+        finite = rule.finite & np.isfinite(values)
+        wrong_kind = ~(finite | (values == rule.held) | (np.isnan(values) & np.isnan(rule.held)))
+        if not finite.all():
+            error = np.where(finite, error, 0.0)
+    return _judged(_Errors(values, error, wrong_kind), expected, baseline_measure)
 
 
-def _against_baseline(
-    values: Floats, error: Floats, bound: Floats, measure: Floats, expected: Expected, baseline_measure: float | None
-) -> Compared:
-    share = _share(error, bound)
-    worst_measure = float(measure.max(initial=0.0))
+@dataclass(frozen=True)
+class _Errors:
+    """Values, their absolute errors (0 where something is not finite), and where NaN or infinity is out of place."""
+
+    values: Floats
+    error: Floats
+    wrong_kind: Mask
+
+
+def _judged(errors: _Errors, expected: Expected, baseline_measure: float | None) -> Compared:
+    rule, error = expected.rule, errors.error
+    share, measure = _ratio(error, rule.bound), _ratio(error, rule.unit)
+    too_far = ~(error <= rule.bound)
+    worst = _worst_place(share, errors.wrong_kind)
     finding = None
-    worst = _worst_place(share, None)
-    if baseline_measure is not None:
+    if too_far.any() or errors.wrong_kind.any():
+        reason = Reason.WRONG_NONFINITE if errors.wrong_kind.any() else Reason.WRONG_VALUES
+        detail = _wrong(errors.values, rule.want, too_far | errors.wrong_kind, worst, expected)
+        finding = Finding(reason=reason, detail=detail)
+    elif baseline_measure is not None:
         allowed = float(expected.tolerance.baseline_factor) * max(baseline_measure, FLOOR_ULPS)
-        if worst_measure > allowed:
+        if measure.max(initial=0.0) > allowed:
             worst = _worst_place(measure, None)
-            far = measure > allowed
-            finding = Finding(
-                reason=Reason.PRECISION_LOSS,
-                detail=f"output {expected.name}: within tolerance, but the worst error is {worst_measure:.3g} ULPs "
-                f"of the scale where the baseline's is {baseline_measure:.3g} and {allowed:.3g} are allowed; "
-                f"{int(far.sum())} of {far.size} elements are beyond that ({describe(far)}); "
-                + _at(values, np.asarray(expected.want, np.float64), worst, expected.dtype),
-            )
-    return _compared(expected, error, share, worst_measure, worst, finding)
+            finding = _precision_loss(errors.values, measure, expected, (baseline_measure, allowed))
+    return _compared(expected, error, (share, float(measure.max(initial=0.0))), worst, finding)
+
+
+def _precision_loss(values: Floats, measure: Floats, expected: Expected, limits: tuple[float, float]) -> Finding:
+    baseline, allowed = limits
+    far = measure > allowed
+    worst = _worst_place(measure, None)
+    return Finding(
+        reason=Reason.PRECISION_LOSS,
+        detail=f"output {expected.name}: within tolerance, but the worst error is {measure[worst]:.3g} ULPs of the "
+        f"scale where the baseline's is {baseline:.3g} and {allowed:.3g} are allowed; {int(far.sum())} of {far.size} "
+        f"elements are beyond that ({describe(far)}); " + _at(values, expected.rule.want, worst, expected.dtype),
+    )
 
 
 def _compare_integers(got: NDArray[Any], expected: Expected) -> Compared:
@@ -124,34 +161,15 @@ def _compare_integers(got: NDArray[Any], expected: Expected) -> Compared:
     finding = None
     if wrong.any():
         finding = Finding(reason=Reason.WRONG_VALUES, detail=_wrong(got, want, wrong, worst, expected))
-    return _compared(expected, error, share, 0.0, worst, finding)
+    return _compared(expected, error, (share, 0.0), worst, finding)
 
 
-def _bound(want: Floats, expected: Expected) -> Floats:
-    tolerance = expected.tolerance
-    bound = float(tolerance.absolute) + float(tolerance.relative) * np.abs(want)
-    if expected.terms is not None:
-        bound = bound + float(tolerance.scaled) * epsilon(expected.dtype) * expected.terms
-    return np.asarray(bound, np.float64)
-
-
-def _measure(error: Floats, finite: Mask, want: Floats, expected: Expected) -> Floats:
-    if expected.terms is not None:
-        scale = np.maximum(expected.terms, np.abs(want))
-    else:
-        inside = want[finite]
-        spread = float(np.sqrt(np.mean(inside * inside))) if inside.size else 0.0
-        scale = np.maximum(np.abs(want), spread)
-    unit = epsilon(expected.dtype) * scale
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error > 0, error / unit, 0.0)
-    return np.asarray(np.where(finite, np.minimum(ratio, _LARGEST_SHARE), 0.0), np.float64)
-
-
-def _share(error: Floats, bound: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(error > 0, error / bound, 0.0)
-    return np.asarray(np.clip(np.nan_to_num(ratio, nan=0.0), 0.0, _LARGEST_SHARE), np.float64)
+def _ratio(error: Floats, unit: Floats) -> Floats:
+    """Errors in a unit; where the unit is 0, any error at all is as large as is written."""
+    ratio = np.zeros_like(error)
+    with np.errstate(divide="ignore", over="ignore"):
+        np.divide(error, unit, out=ratio, where=error > 0)
+    return np.asarray(np.minimum(ratio, _LARGEST_SHARE), np.float64)
 
 
 def _worst_place(size: Floats, first: Mask | None) -> tuple[int, ...]:
@@ -163,8 +181,13 @@ def _worst_place(size: Floats, first: Mask | None) -> tuple[int, ...]:
 
 
 def _compared(
-    expected: Expected, error: Floats, share: Floats, measure: float, worst: tuple[int, ...], finding: Finding | None
+    expected: Expected,
+    error: Floats,
+    share_and_measure: tuple[Floats, float],
+    worst: tuple[int, ...],
+    finding: Finding | None,
 ) -> Compared:
+    share, measure = share_and_measure
     return Compared(
         output=expected.name,
         worst_error=min(float(error[worst]), sys.float_info.max) if error.size else 0.0,

@@ -1,5 +1,6 @@
 """What a judge holds through a stage: the rules, the cases, the oracle, the baseline; and whom it judges."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ class RunsCalls(Interface):
 class Subject:
     """Something that can be run: a candidate, the baseline or a reference, each in a runner of its own.
 
-    The binary is loaded at the first call.
+    The binary is loaded at the first call. Several threads may ask; calls are made one at a time.
     """
 
     binary: Binary
@@ -44,6 +45,7 @@ class Subject:
     runner: RunsCalls
     _calls: dict[tuple[tuple[str, int], ...], Call] = field(default_factory=dict)
     _loaded: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, contract: Contract, dimensions: Mapping[str, int]) -> Call:
         """The plan in numbers for `dimensions`; raises `PlanProblem`."""
@@ -54,10 +56,11 @@ class Subject:
 
     def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
         """Run one call; raises `Refused` where this device cannot."""
-        if not self._loaded:
-            self.runner.load(self.binary)
-            self._loaded = True
-        return self.runner.run(call, values, conditions)
+        with self._lock:
+            if not self._loaded:
+                self.runner.load(self.binary)
+                self._loaded = True
+            return self.runner.run(call, values, conditions)
 
 
 @dataclass
