@@ -1,5 +1,7 @@
 """Which files a source may make the compiler read."""
 
+import time
+
 import pytest
 from kerneltrial.build.includes import include_fault, known_header, source_fault
 
@@ -30,6 +32,8 @@ def fault(text: str) -> str:
         "float x = 1.0e+5f, y = .5f;",
         "#include <cuda/std/cstdint>\r\nint x;\r\n",
         "#pragma unroll\nfor(;;);",
+        'const char* s = R"x(a /* b)x";\n#include <cuda_fp16.h> // halves\n',
+        '#if 0\ndon\'t\n#endif\n#include "team.h"',
     ],
 )
 def test_honest_sources_pass(text: str) -> None:
@@ -66,14 +70,43 @@ def test_honest_sources_pass(text: str) -> None:
         'const char* s = R"x(" /* )x";\n#include "/etc/passwd"\n// */',
         '#if 0\ndon\'t /*\n#endif\n// */ #include "/etc/passwd"',
         '"an open quote\n#include "/etc/passwd"',
+        '"an escaped quote\\" /*\n#include "/etc/passwd"\n// */',
         '#include "team.h\\\n/../../../etc/passwd"',
         'import "/etc/passwd";',
         "export import </etc/passwd>;",
+        '// R"x" \n/* #include <cuda_fp16.h> */',
+        '// R"x" \n#include "team.h??/\n/../../../etc/passwd"',
+        '// R"x" \ninc??/\nlude "/etc/passwd"',
+        '// R"x" \n#in\\ \nclude "/etc/passwd"',
         '/* an open comment\n#include "/etc/passwd"',
     ],
 )
 def test_tricks_are_refused(text: str) -> None:
     assert fault(text) != ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#/*" * 170_000,
+        'R"' + "#/*" * 170_000,
+        'R"#' + "/**/" * 120_000,
+        'R"' + "#/**//*" * 70_000,
+        "'" * 500_000,
+        "/" * 500_000,
+        '"\\' * 250_000,
+        "1'" * 250_000,
+        "1e" * 250_000 + "+",
+        " \t" * 250_000 + "#include",
+        'R"' + "include " * 60_000,
+        "#include " + "<" * 500_000,
+        "\\\n" * 250_000,
+    ],
+)
+def test_hostile_sources_take_no_time(text: str) -> None:
+    start = time.monotonic()
+    fault(text)
+    assert time.monotonic() - start < 2
 
 
 def test_the_fault_names_what_was_included() -> None:

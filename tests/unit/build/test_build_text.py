@@ -1,5 +1,8 @@
 """What is read out of PTX and logs, and how PTX text is changed."""
 
+import contextlib
+import time
+
 import pytest
 from kerneltrial.build import ptx_text
 from kerneltrial.build.entries import entries
@@ -43,6 +46,26 @@ def test_entries_with_the_sizes_of_their_parameters() -> None:
 def test_a_parameter_of_unknown_form_is_an_error() -> None:
     with pytest.raises(ValueError, match="unknown form"):
         entries(".entry k(.param .texref x)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*" * 500_000,
+        ".entry k(" * 100_000,
+        ".entry k(.param .u64 " + ".align 8 " * 10_000,
+        ".entry k(" + ".param .u32 x," * 7_000 + ")",
+        ".entry" + " " * 1_000_000,
+        ".shared .align 4 .b8 a[1] " * 40_000,
+    ],
+)
+def test_hostile_text_takes_no_time(text: str) -> None:
+    start = time.monotonic()
+    with contextlib.suppress(ValueError):
+        entries(text)
+    with contextlib.suppress(ValueError):
+        ptx_text.shared_bytes(text + ".entry k(", "k")
+    assert time.monotonic() - start < 3
 
 
 def test_renaming_touches_the_entry_and_its_parameters_only() -> None:

@@ -72,6 +72,24 @@ with Nursery(["sandbox_children"]) as nursery:
     assert left == []
 
 
+def test_what_children_use_is_in_the_account_of_the_stage() -> None:
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from kerneltrial.sandbox.limits import Limits, View
+from kerneltrial.sandbox.nursery import Nursery
+with Nursery(["sandbox_children"]) as nursery:
+    for _ in range(2):
+        limits = Limits(wall_s=60, cpu_s=1, memory_bytes=1 << 27)
+        with nursery.open("sandbox_children:endless_loop", b"", limits, View()) as child:
+            child.ask(b"go", 30)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert float(done.stdout) > 1.9
+
+
 def _marked(mark: str) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():

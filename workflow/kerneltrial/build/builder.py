@@ -21,18 +21,19 @@ from kerneltrial.sandbox.limits import Limits
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects
 
-LIMITS = Limits(wall_s=120.0, cpu_s=100, memory_bytes=4 << 30)
+LIMITS = Limits(wall_s=90.0, cpu_s=60, memory_bytes=4 << 30)
 _ABI: dict[str, Abi] = {"cuda_cpp": "pointer", "numba_cuda": "numba_array"}
 _PREPARE = {
     "cuda_cpp": ("kerneltrial.build.nvrtc:prepare",),
     "numba_cuda": ("kerneltrial.build.numba_ptx:prepare", "kerneltrial.build.nvjitlink:prepare"),
 }
+MAXIMUM_PTX_BYTES = 16 << 20
 _DETAIL = 2000
 
 
 def preload(languages: Iterable[str]) -> tuple[str, ...]:
     """What a nursery should hold before it compiles these languages."""
-    return tuple(name for language in languages for name in _PREPARE[language])
+    return tuple(name for language in sorted(languages) for name in _PREPARE[language])
 
 
 class Builder:
@@ -124,6 +125,8 @@ class Builder:
 
     def _cleaned(self, made: Compiled) -> Compiled | No:
         """Without this host's paths and without times, so that equal sources give equal records anywhere."""
+        if len(made.ptx) > MAXIMUM_PTX_BYTES:
+            return No(Reason.COMPILE_LIMIT, f"{len(made.ptx)} bytes of PTX; at most {MAXIMUM_PTX_BYTES} are allowed")
         try:
             ptx = self._scrubbed(made.ptx.decode())
         except UnicodeDecodeError:

@@ -26,6 +26,7 @@ from kerneltrial.sandbox.conversation import Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
 
+_LONGEST_REPLY = 128 << 20
 _REASONS = {"error": Reason.DOES_NOT_COMPILE, "limit": Reason.COMPILE_LIMIT, "missing": Reason.ENTRY_MISSING}
 
 
@@ -101,7 +102,7 @@ class Compilers:
         return f"numba cannot be started: {answer.detail}" if isinstance(answer, Ended) else answer.decode()
 
     def _ask(self, function: str, request: Record, view: View, trusted: bool = True) -> Compiled | No:
-        with self._nursery.open(function, b"", self._limits, view) as conversation:
+        with self._nursery.open(function, b"", self._limits, view, _LONGEST_REPLY) as conversation:
             answer = conversation.ask(msgspec.msgpack.encode(request), self._limits.wall_s)
         if isinstance(answer, Ended):
             return _ended(answer)

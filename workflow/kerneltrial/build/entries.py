@@ -3,9 +3,13 @@
 import math
 import re
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY = re.compile(r"\.entry\s+([A-Za-z_$%][\w$]*)\s*(?:\(([^)]*)\))?")
-_PARAMETER = re.compile(r"\.param\b.*?\.([busf])(8|16|32|64|128)\b.*?[\w$%]+((?:\s*\[\s*\d+\s*\])*)\s*$", re.DOTALL)
+# Whoever wrote a Python candidate may have written its PTX, so every pattern takes time in proportion to the text.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ENTRY = re.compile(r"\.entry\s+([A-Za-z_$%][\w$]*)\s*(?:\(([^(){}]{0,100000})\))?")
+_PARAMETER = re.compile(
+    r"\.param(?:\s+\.(?:align\s+\d+|ptr|global|const|shared|local|param|generic))*\s+\.[busf](8|16|32|64|128)"
+    r"(?:\s+\.(?:align\s+\d+|ptr|global|const|shared|local|param|generic))*\s+[\w$%]+((?:\s*\[\s*\d+\s*\])*)"
+)
 
 
 def entries(ptx: str) -> dict[str, tuple[int, ...]]:
@@ -22,8 +26,8 @@ def _sizes(parameters: str) -> tuple[int, ...]:
 
 
 def _size(parameter: str) -> int:
-    found = _PARAMETER.search(parameter.strip())
+    found = _PARAMETER.fullmatch(parameter.strip())
     if found is None:
         raise ValueError(f"unknown form of a kernel parameter: {parameter.strip()[:200]}")
-    extents = [int(extent) for extent in re.findall(r"\d+", found.group(3))]
-    return int(found.group(2)) // 8 * math.prod(extents)
+    extents = [int(extent) for extent in re.findall(r"\d+", found.group(2))]
+    return int(found.group(1)) // 8 * math.prod(extents)

@@ -10,19 +10,24 @@ from pathlib import Path, PurePosixPath
 
 MAXIMUM_SOURCE_BYTES = 512 * 1024
 
-_GAP = r"(?:[ \t\v\f]|/\*.*?\*/|\n)*"
 _DIRECTIVE = re.compile(r"^[ \t\v\f]*(?:#|%:)[ \t\v\f]*([A-Za-z_]\w*)(.*)$")
-_ANYWHERE = re.compile(rf"(?:#|%:|\?\?=){_GAP}(include_next|include|import|embed)\b{_GAP}([^\n]*)", re.DOTALL)
+_WORD = re.compile(r"\b(?:include|include_next|import|embed)\b")
+_PLAIN_LINE = re.compile(r"[ \t]*#[ \t]*include[ \t]*(<[^<>\n]+>|\"[^\"\n]+\")[ \t]*(?://[^\n]*)?")
 _OPERAND = re.compile(r"[ \t\v\f]*(?:<([^<>\n]+)>|\"([^\"\n]+)\")")
 _PROBES = re.compile(r"\b__has_(?:include|include_next|embed)\b")
 _MODULE = re.compile(r"^[ \t\v\f]*(?:export[ \t]+)?import[ \t]*[<\"]", re.MULTILINE)
+# Raw strings, lone carriage returns, trigraphs, a splice with blanks before the line's end.
+_ODD = re.compile(r"R\"|\r|\?\?[=/]|\\[ \t\v\f]+\n")
+_SPLICES = (r"\\\n", r"\\[ \t\v\f]*\n|\?\?/[ \t\v\f]*\n")
+_LONGEST_LINE = 1000
+_BESIDE_ODD = " beside raw strings, trigraphs, lone carriage returns or open quotes"
 _LITERAL_OR_COMMENT = re.compile(
     r"""//[^\n]*
       | /\*.*?(?:\*/|\Z)
       | \.?\d(?:'?[\w.]|[eEpP][+-])*      # a number, digit separators and all
       | [A-Za-z_]\w*
-      | "(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)
-      | '(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)""",
+      | "(?:\\[^\n]|[^"\\\n])*(?P<double>")?
+      | '(?:\\[^\n]|[^'\\\n])*(?P<single>')?""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -43,6 +48,8 @@ def source_fault(source: bytes) -> str:
 def include_fault(text: str, allowed: Callable[[str], bool]) -> str:
     """What a source includes and may not, in words, or an empty string. `allowed` judges a header's name."""
     for directive, operand in _directives(text):
+        if operand == _BESIDE_ODD:
+            return f"the word {directive!r}{operand} is allowed only in a plain line: #include <NAME>"
         if directive != "include":
             return f"#{directive} is not allowed; include a header of the toolkit or of the contract by its name"
         named = _OPERAND.match(operand)
@@ -65,12 +72,10 @@ def known_header(name: str, folders: Sequence[Path]) -> bool:
 def _directives(text: str) -> Iterable[tuple[str, str]]:
     """Every directive that makes a compiler read a file, as (name, rest of the line)."""
     text = text.replace("\r\n", "\n")
-    spliced = text.replace("\\\n", "")
-    plain = _without_comments(spliced)
-    if plain is None or _is_odd(text):
-        # Where compilers might disagree on what is comment and what is text, both readings count.
-        yield from ((found.group(1), found.group(2)) for found in _ANYWHERE.finditer(spliced))
-        plain = spliced
+    plain = _without_comments(text.replace("\\\n", ""))
+    if plain is None or _ODD.search(text):
+        yield from _of_odd_text(text)
+        return
     for line in plain.split("\n"):
         found = _DIRECTIVE.match(line)
         if found and found.group(1) in ("include", "include_next", "import", "embed"):
@@ -79,9 +84,21 @@ def _directives(text: str) -> Iterable[tuple[str, str]]:
     yield from (("import", "") for _ in _MODULE.finditer(plain))
 
 
-def _is_odd(text: str) -> bool:
-    """Raw strings, lone carriage returns, trigraphs, a splice with blanks before the line's end."""
-    return bool(re.search(r"R\"|\r|\?\?[=/]|\\[ \t\v\f]+\n", text))
+def _of_odd_text(text: str) -> Iterable[tuple[str, str]]:
+    """The same where compilers might disagree on what is comment, literal or line.
+
+    Every word of the kind counts then, wherever it stands and however lines are spliced, and is good only in a plain
+    line of its own.
+    """
+    for spliced in {re.sub(splice, "", text) for splice in _SPLICES}:
+        for word in _WORD.finditer(spliced):
+            start = spliced.rfind("\n", 0, word.start()) + 1
+            end = spliced.find("\n", word.end())
+            line = spliced[start : end if end >= 0 else len(spliced)]
+            found = _PLAIN_LINE.fullmatch(line) if len(line) < _LONGEST_LINE else None
+            yield ("include", found.group(1)) if found else (word.group(), _BESIDE_ODD)
+        if _PROBES.search(spliced):
+            yield "__has_include", ""
 
 
 def _without_comments(text: str) -> str | None:
@@ -95,7 +112,7 @@ def _without_comments(text: str) -> str | None:
             closed = closed and (token.startswith("//") or token.endswith("*/"))
             return " "
         if token[0] in "\"'":
-            closed = closed and len(token) > 1 and token[-1] == token[0]
+            closed = closed and bool(found["double"] or found["single"])
         return token
 
     plain = _LITERAL_OR_COMMENT.sub(replace, text)

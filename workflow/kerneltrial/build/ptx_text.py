@@ -6,6 +6,7 @@ from collections.abc import Sequence
 _ENVIRONMENT = re.compile(r"^\.common \.global \.align 8 \.u64 (_ZN08NumbaEnv[\w$]+);\n", re.MULTILINE)
 _HEADER = re.compile(r"\A.*?^\.address_size \d+\n", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r"^\s*\.file\s+\d+\s+\"[^\"]*\"[^\n]*(?:\n|\Z)", re.MULTILINE)
+_WORD = re.compile(r"[\w$]+")
 _SHARED = re.compile(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\]")
 
 
@@ -51,7 +52,7 @@ def shared_bytes(ptx: str, entry: str) -> int:
     arrays = {name: int(size) for name, size in _SHARED.findall(ptx)}
     start = ptx.index(f".entry {entry}(")
     body = ptx[start : (ptx.find("\n}", start) + 1) or len(ptx)]
-    return sum(size for name, size in arrays.items() if re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", body))
+    return sum(arrays[name] for name in set(_WORD.findall(body)) & set(arrays))
 
 
 def _header(text: str) -> str:

@@ -1,7 +1,7 @@
 """How a child ended, told by what the kernel says of it."""
 
 import signal
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kerneltrial.records.record import Count, Record
 from kerneltrial.sandbox.child import OUT_OF_MEMORY
@@ -34,18 +34,23 @@ class Report(Record):
     usage: Usage
 
 
-def classify(status: int, killed: bool, output: str, usage: Usage, limits: Limits) -> Ended:
-    """Say how a child ended.
+class Seen(NamedTuple):
+    """What a supervisor saw of an end.
 
-    Parameters
-    ----------
-    status
-        The wait status.
-    killed
-        The supervisor killed it: its time was up, or the parent asked for it.
-    output
-        The end of its standard output and error.
+    `status` is the wait status; `killed` says that the supervisor ended it, since its time was up or it was asked to;
+    `output` is the end of its standard output and error; `grown_bytes` is its peak of memory less what it was born
+    with.
     """
+
+    status: int
+    killed: bool
+    output: str
+    grown_bytes: int
+
+
+def classify(seen: Seen, usage: Usage, limits: Limits) -> Ended:
+    """Say how a child ended."""
+    status, killed, output, grown = seen
     if killed:
         return Ended(how="wall", detail=_told("killed by the watchdog", output))
     if not _signalled(status):
@@ -57,7 +62,7 @@ def classify(status: int, killed: bool, output: str, usage: Usage, limits: Limit
     name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
     if number == signal.SIGXCPU or (number == signal.SIGKILL and usage.cpu_s >= limits.cpu_s):
         return Ended(how="cpu", detail=_told(f"more than {limits.cpu_s} s of processor time", output))
-    if number in _BROKEN and _exhausted(output, usage, limits):
+    if number in _BROKEN and _exhausted(output, grown, limits):
         return Ended(how="memory", detail=_told(f"{name}, out of memory", output))
     return Ended(how="signal", detail=_told(name, output))
 
@@ -66,10 +71,10 @@ def _signalled(status: int) -> bool:
     return bool(status & 0x7F)
 
 
-def _exhausted(output: str, usage: Usage, limits: Limits) -> bool:
+def _exhausted(output: str, grown: int, limits: Limits) -> bool:
     if any(sign in output for sign in _MEMORY_SIGNS):
         return True
-    return bool(limits.memory_bytes) and usage.max_rss_bytes >= 0.8 * limits.memory_bytes
+    return bool(limits.memory_bytes) and grown >= 0.8 * limits.memory_bytes
 
 
 def _told(what: str, output: str) -> str:

@@ -14,7 +14,8 @@ class Limits(Record):
 
     `wall_s` is the child's whole life, `cpu_s` its processor time. `memory_bytes` is the address space that it may
     add to what the nursery holds already (0: no bound, for drivers that reserve terabytes). `file_bytes` bounds every
-    file that it writes. `processes` of 1 means threads only; more is a bound where the kernel enforces it.
+    file that it writes. `processes` of 1 means threads only; more is a bound that the kernel enforces, though
+    not on root.
     """
 
     wall_s: Seconds

@@ -51,7 +51,8 @@ def report() -> dict[str, str]:
         "namespaces_gpu": means.driver_namespaces,
         "files": files,
         "system_calls": "seccomp filter" if means.seccomp else "none",
-        "limits": "wall clock, processor time, address space, file size, processes",
+        "limits": "wall clock, processor time, address space, file size"
+        + (", no new processes" if means.seccomp else ""),
     }
 
 

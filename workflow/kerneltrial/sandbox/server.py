@@ -4,6 +4,7 @@ It imports what children need, once, and forks a supervisor for every pair of so
 secrets: its environment was made anew, and it sees no candidate.
 """
 
+import contextlib
 import gc
 import importlib
 import os
@@ -27,24 +28,35 @@ def serve(control: socket.socket, preload: list[str]) -> None:
     gc.collect()
     gc.freeze()  # children share these pages as long as nothing touches them
     framing.send(control, b"")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control.settimeout(None)
+    life, held = os.pipe()  # while this process lives and serves, `life` stays silent
     while True:
         byte, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+        _reap(os.WNOHANG)
         if not byte:
-            return
+            break
         if os.fork() == 0:
-            _supervise(control, descriptors, found)
+            os.close(held)
+            control.close()
+            _supervise(descriptors, life, found)
         for descriptor in descriptors:
             os.close(descriptor)
+    os.close(held)
+    _reap(0)
 
 
-def _supervise(control: socket.socket, descriptors: list[int], found: means.Means) -> None:
+def _reap(options: int) -> None:
+    """Wait for supervisors, so that the parent's account of its children's use holds theirs too."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, options)[0]:
+            pass
+
+
+def _supervise(descriptors: list[int], life: int, found: means.Means) -> None:
     code = 1
     try:
-        control.close()
         talk, status = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-        supervisor.supervise(talk, status, found)
+        supervisor.supervise(talk, status, life, found)
         code = 0
     except Exception:
         traceback.print_exc()

@@ -20,7 +20,7 @@ import msgspec
 from kerneltrial.records.record import Record
 from kerneltrial.sandbox import child, framing, libc, namespaces
 from kerneltrial.sandbox.confine import confine
-from kerneltrial.sandbox.endings import Ended, Report, Usage, classify
+from kerneltrial.sandbox.endings import Ended, Report, Seen, Usage, classify
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.means import Means
 
@@ -41,16 +41,17 @@ class Opening(Record):
     view: View
 
 
-def supervise(talk: socket.socket, status: socket.socket, means: Means) -> None:
-    """Serve one child from its birth to its end. `talk` goes to the child, `status` stays here."""
-    server = os.pidfd_open(os.getppid())
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def supervise(talk: socket.socket, status: socket.socket, life: int, means: Means) -> None:
+    """Serve one child from its birth to its end. `talk` goes to the child, `status` stays here.
+
+    `life` is a descriptor that can be read when the server ends.
+    """
     request = framing.receive(status, _HANDSHAKE_BYTES, time.monotonic() + _HANDSHAKE_S)
     opening = msgspec.msgpack.decode(request, type=Opening)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     try:
         namespaces.enter(means.driver_namespaces if opening.view.driver else means.namespaces)
-        report = _watch(talk, (status.fileno(), server), opening, means)
+        report = _watch(talk, (status.fileno(), life), opening, means)
     except OSError as problem:  # the host took back what the probe had found
         report = Report(ended=Ended(how="exit", detail=f"sandbox: {problem}"), usage=_usage(0.0))
     with contextlib.suppress(framing.Closed, TimeoutError):
@@ -72,10 +73,9 @@ def _watch(talk: socket.socket, orders: Orders, opening: Opening, means: Means) 
     _reap_orphans()
     tail = (tail + _drain(output))[-_TAIL:]
     usage = _usage(time.monotonic() - born)
-    return Report(
-        ended=classify(code, killed, tail.decode(errors="replace"), usage, opening.limits),
-        usage=usage,
-    )
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seen = Seen(code, killed, tail.decode(errors="replace"), usage.max_rss_bytes - inherited)
+    return Report(ended=classify(seen, usage, opening.limits), usage=usage)
 
 
 def _wait(handle: int, output: int, orders: Orders, deadline: float) -> tuple[bytes, bool]:
