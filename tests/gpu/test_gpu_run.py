@@ -216,3 +216,13 @@ def test_the_fingerprint_says_what_a_time_depends_on(card):
     if fingerprint["nvml"] == "read":
         assert int(fingerprint["sm_clock_limit_mhz"]) > 100
         assert fingerprint["driver"][0].isdigit()
+
+
+def test_scratch_is_as_it_should_be_before_every_one_of_many_calls(card, matmul):
+    """Setting memory is asynchronous: a late fill of the margins once wiped out zeroed scratch."""
+    values = factors(256, 256, 256)
+    loaded = card.load(matmul)
+    call = product("split", 256, 256, 256)
+    runs = [loaded.run(call, values, HUGE if i % 2 else NAN) for i in range(60)]
+    assert all(run.completed and run.scratch_restored and run.guards_intact for run in runs)
+    assert len({run.outputs["c"] for run in runs}) == 1

@@ -18,6 +18,15 @@ MARGIN_BYTES = 4096  # on each side; a multiple of every alignment that a contra
 POISON_BYTE: dict[Poison, int] = {"nan": 0xFF, "huge": 0x7B}
 
 
+def settle() -> None:
+    """Wait for the default stream.
+
+    cuMemsetD8 returns before the memory is set, cuMemcpyHtoD from pageable memory once the source was read; and work on
+    a non-blocking stream waits for neither (CUDA driver API, "API synchronization behavior").
+    """
+    call("cuStreamSynchronize", 0)
+
+
 def buffer_bytes(buffer: Buffer) -> int:
     """Bytes of the whole buffer, without margins."""
     count = 1
@@ -58,6 +67,7 @@ class Guarded:
         self._start = int(call("cuMemAlloc", self._total))
         self.address = self._start + self._before
         call("cuMemsetD8", self._start, poison, self._total)
+        settle()
 
     def fill(self, byte: int, stream: Any) -> None:
         """Set every byte of the buffer (not the margins), in stream order."""
@@ -68,6 +78,7 @@ class Guarded:
         """Copy bytes in and wait."""
         if self.nbytes:
             call("cuMemcpyHtoD", self.address, flat.ctypes.data, self.nbytes)
+            settle()
 
     def copy_from(self, other: "Guarded", stream: Any) -> None:
         """Copy another buffer of the same size, in stream order."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from kerneltrial.devices.cuda.driver import call, release
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.memory import settle
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
 
 # sum = 0; for (i = thread; i < vectors; i += threads) sum ^= words of start[i] (16 bytes, cached in L2 only);
@@ -66,6 +67,7 @@ class Sweep:
         self.nbytes = max(16, 2 * l2_bytes // 16 * 16)
         self._memory = int(call("cuMemAlloc", self.nbytes + 16))
         call("cuMemsetD8", self._memory, 0, self.nbytes + 16)
+        settle()
         self._module = Module(PTX.encode() + b"\0")
         launch = ResolvedLaunch(
             entry="sweep",
