@@ -25,8 +25,8 @@ from typing import Any
 
 import torch
 from cuda.bindings import driver, nvrtc
-from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.plans import read_plan
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.plan import LaunchPlan
 
@@ -200,7 +200,7 @@ def entrants_of(space: Space, folder: Path, limit: int) -> list[Entrant]:
         found = [e for i, e in enumerate(found) if e.parameters in seeds or i % (len(found) // limit) == 0]
     plan = folder / "baseline.plan.yaml"
     if plan.exists():
-        launch = to_record(read_document(plan), LaunchPlan, str(plan))
+        launch = read_plan(plan)
         found.append(Entrant("baseline", (folder / "baseline.cu").read_bytes(), launch))
     return found
 
