@@ -250,9 +250,7 @@ def _bfe(a: int, position: int, length: int, t: str) -> int:
     position, length = position & 255, length & 255
     top = width - 1
     fill = 0 if t[0] == "u" or length == 0 else a >> min(position + length - 1, top) & 1
-    return sum(
-        (a >> (position + i) & 1 if i < length and position + i <= top else fill) << i for i in range(width)
-    )
+    return sum((a >> (position + i) & 1 if i < length and position + i <= top else fill) << i for i in range(width))
 
 
 def _bfi(a: int, into: int, position: int, length: int, width: int) -> int:

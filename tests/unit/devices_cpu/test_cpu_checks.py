@@ -152,7 +152,7 @@ PAIRS = {
 
 
 def _run(pair: Pair, body: str, checks: str, poison: str = "nan"):  # noqa: ANN202
-    source = f"{pair.prelude}\nextern \"C\" __global__ void kern(const float* x, float* y, float* s, int n) {{ {body} }}"
+    source = f'{pair.prelude}\nextern "C" __global__ void kern(const float* x, float* y, float* s, int n) {{ {body} }}'
     arguments: list[Argument | int | float] = [array("x", X), out("y", "float32", N), scratch("s", "float32", N), N]
     call = call_of(arguments, (pair.blocks,), (pair.threads,), pair.shared_bytes)
     return run(ptx_of(source), call, {"x": X}, checks=checks, poison=poison, budget=2_000_000)

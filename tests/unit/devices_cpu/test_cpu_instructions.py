@@ -67,7 +67,9 @@ def _cases() -> list[tuple[str, list[str], Form]]:
     return [(" ".join(key), opcodes, form) for key, (opcodes, form) in groups.items()]
 
 
-@pytest.mark.parametrize(("name", "opcodes", "form"), [pytest.param(*c, id=re.sub(r"\W+", "-", c[0])) for c in _cases()])
+@pytest.mark.parametrize(
+    ("name", "opcodes", "form"), [pytest.param(*c, id=re.sub(r"\W+", "-", c[0])) for c in _cases()]
+)
 def test_against_model(name: str, opcodes: list[str], form: Form) -> None:
     match = table.find(opcodes[0])
     assert match is not None

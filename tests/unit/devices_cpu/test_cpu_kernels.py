@@ -49,7 +49,9 @@ def ceil(a: int, b: int) -> int:
 )
 def test_matmul_is_exact(source: str, tile: int, block: tuple[int, ...], m: int, n: int, k: int) -> None:
     a, b = matrices(m, n, k)
-    call = call_of([array("A", a), array("B", b), out("C", "float32", m, n), m, n, k], (ceil(n, tile), ceil(m, tile)), block)
+    call = call_of(
+        [array("A", a), array("B", b), out("C", "float32", m, n), m, n, k], (ceil(n, tile), ceil(m, tile)), block
+    )
     for checks in ("all", "bounds"):
         done = run(ptx_of(source), call, {"A": a, "B": b}, checks=checks)
         assert done.completed, done.findings
@@ -174,7 +176,12 @@ def test_addresses_and_poison_change_nothing_in_an_honest_kernel() -> None:
     loaded = open_cpu().load(Binary(ptx=ptx_of(TILED), cubin=b""))
     runs = [
         loaded.run(call, {"A": a, "B": b}, Conditions(poison=poison, offset_bytes=offset, checks=checks))
-        for poison, offset, checks in (("nan", 0, "all"), ("huge", 256, "all"), ("huge", 4, "bounds"), ("nan", 16, "bounds"))
+        for poison, offset, checks in (
+            ("nan", 0, "all"),
+            ("huge", 256, "all"),
+            ("huge", 4, "bounds"),
+            ("nan", 16, "bounds"),
+        )
     ]
     assert len({r.outputs["C"] for r in runs}) == 1
     assert all(r.completed and r.guards_intact and r.inputs_intact for r in runs)

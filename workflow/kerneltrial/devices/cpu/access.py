@@ -15,6 +15,7 @@ from kerneltrial.devices.cpu.syntax import Instruction
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.generator import Generator
 
+
 class Access:
     """One access: `kind` is read, write or update (an atomic), `size` in bytes."""
 

@@ -12,7 +12,7 @@ from kerneltrial.devices.cpu.flow import Block, Flow, Step, bits
 from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
 from kerneltrial.devices.cpu.operands import Operands
 from kerneltrial.devices.cpu.program import Layout
-from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand
+from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand, Register
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.access import Access
@@ -195,6 +195,8 @@ class Generator(Operands):
                 values.append(self.value(operand, step.match.type_of(spec), instruction))
         result = form.lower(self.body, fields, *values)
         operand, type_ = destinations[0]
+        if form.nan and not (isinstance(operand, Register) and operand.index in self.flow.pure):
+            result = self.canonical(result)
         self.assign_results(operand, type_, result, instruction)
 
     # -- what a variant that counts adds

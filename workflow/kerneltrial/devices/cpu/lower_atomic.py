@@ -36,7 +36,7 @@ def _atomic(g: Generator, instruction: Instruction, f: Fields) -> None:
     else:
         new = _combine(g.body, f["what"], type_, old, *values)
     g.body.do(f"store {llvm_type} {new}, ptr {pointer}, align {width // 8}")
-    g.assign(target, type_, old)
+    g.assign(target, type_, old, instruction)
 
 
 def _float_sum(b: Body, old: str, value: str, shared: str) -> str:

@@ -112,7 +112,8 @@ class Operands:
                 actual = WIDTHS[self.function.registers[index]]
                 raw = body.op(f"load i{actual}, ptr %r{index}")
                 if index in self.flow.pure:
-                    raw = self._canonical(raw)
+                    value = self.canonical(body.op(f"bitcast i32 {raw} to float"))
+                    raw = body.op(f"bitcast float {value} to i32")
                 return self._resized(raw, actual, width, type_)
             case Not(register):
                 return body.op(f"xor i1 {self.bits(register, 1)}, true")
@@ -124,12 +125,12 @@ class Operands:
                 return self._resized(self.symbol_address(operand), 64, width, type_)
         raise unsupported_instruction("an operand of this kind")
 
-    def _canonical(self, raw: str) -> str:
-        """The bits of a result of f32 arithmetic: every NaN is 0x7fffffff."""
+    def canonical(self, value: str) -> str:
+        """A result of f32 arithmetic: every NaN becomes 0x7fffffff."""
         body = self.body
-        value = body.op(f"bitcast i32 {raw} to float")
         nan = body.op(f"fcmp uno float {value}, 0.0")
-        return body.op(f"select i1 {nan}, i32 {0x7FFFFFFF}, i32 {raw}")
+        bits = body.op(f"bitcast float {value} to i32")
+        return body.op(f"bitcast i32 {body.op(f'select i1 {nan}, i32 {0x7FFFFFFF}, i32 {bits}')} to float")
 
     def _resized(self, raw: str, actual: int, width: int, type_: str) -> str:
         if actual == width:
