@@ -22,7 +22,7 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
     if (i < n) y[i] = 2.0f * x[i];
 }
 """
-BAD_INCLUDES = ['"/etc/hostname"', "</etc/hostname>", '"etc/hostname"', '"../etc/hostname"', "<stdio.h>"]
+BAD_INCLUDES = ['"/etc/hostname"', "</etc/hostname>", '"etc/hostname"', '"../etc/hostname"', "<unistd.h>"]
 
 
 def refused(outcome, reason: Reason) -> NotBuilt:
@@ -74,6 +74,17 @@ def test_constants_of_the_c_library_are_there(workshop) -> None:
         "#include <cuda/std/cfloat>\n#include <cuda/std/cmath>\n#include <cuda/std/limits>\n#include <cuda_fp16.h>\n"
     )
     workshop.ptx(workshop.cuda(source + SCALE))
+
+
+def test_headers_that_people_include_out_of_habit_are_there(workshop) -> None:
+    names = ["stdint.h", "cstdint", "stddef.h", "limits.h", "float.h", "math.h", "cmath", "stdio.h", "cuda_runtime.h"]
+    source = "".join(f"#include <{name}>\n" for name in names) + SCALE.replace(
+        "2.0f", "(float)(uint32_t)i * std::uint8_t(3) * (int64_t)FLT_MAX * sqrtf(INT_MAX) * sizeof(size_t)"
+    )
+    workshop.ptx(workshop.cuda(source))
+    mixed = "#include <cuda/std/cstdint>\n#include <cuda/std/limits>\n#include <cuda_bf16.h>\n#include <mma.h>\n"
+    workshop.ptx(workshop.cuda(source + mixed))
+    workshop.ptx(workshop.cuda(mixed + source))
 
 
 def test_shared_memory_and_spills_are_read_from_the_log(workshop) -> None:

@@ -9,6 +9,7 @@ from kerneltrial.build import includes, ptx_text, toolkit
 from kerneltrial.build.compilers import Compilers, No, headers
 from kerneltrial.build.entries import entries
 from kerneltrial.build.messages import Compiled
+from kerneltrial.build.nvrtc import STANDARD
 from kerneltrial.build.resources import Resources, resources, without_times
 from kerneltrial.build.signatures import signatures
 from kerneltrial.inputs.resolve import PlanProblem, parameter_sizes
@@ -107,10 +108,13 @@ class Builder:
             return No(problem.finding.reason, problem.finding.detail)
         if candidate.language == "numba_cuda":
             return self._compilers.numba(source, signatures(candidate.plan, self._contract))
-        fault = includes.include_fault(source.decode(), lambda name: includes.known_header(name, self._headers.folders))
+        fault = includes.include_fault(source.decode(), self._may_include)
         if fault:
             return No(Reason.INCLUDE_REFUSED, fault)
         return self._compilers.nvrtc(source, self._options(), self._headers)
+
+    def _may_include(self, name: str) -> bool:
+        return name in STANDARD or includes.known_header(name, self._headers.folders)
 
     def _options(self) -> tuple[str, ...]:
         return (

@@ -24,6 +24,23 @@ PRELUDE = """\
 #line 1 "candidate.cu"
 """
 
+# Headers of the C and C++ libraries that people include out of habit: what of them makes sense on a device lies in the
+# toolkit under another name, or is built in.
+STANDARD = {
+    "stdint.h": "#include <cuda/std/cstdint>\n",
+    "cstdint": "#include <cuda/std/cstdint>\nnamespace std { using namespace cuda::std; }\n",
+    "stddef.h": "#include <cuda/std/cstddef>\n",
+    "cstddef": "#include <cuda/std/cstddef>\n",
+    "limits.h": "#include <cuda/std/climits>\n",
+    "climits": "#include <cuda/std/climits>\n",
+    "float.h": "#include <cuda/std/cfloat>\n",
+    "cfloat": "#include <cuda/std/cfloat>\n",
+    "math.h": "",
+    "cmath": "",
+    "stdio.h": "",
+    "cstdio": "",
+}
+
 
 def prepare() -> None:
     """Load the compiler and run it once, so that children forked later find it warm."""
@@ -41,7 +58,10 @@ def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:
     """Compile one source behind the prelude."""
     from cuda.bindings import nvrtc
 
-    program = _checked(nvrtc.nvrtcCreateProgram(PRELUDE.encode() + source, NAME.encode(), 0, [], []))
+    names = [name.encode() for name in STANDARD]
+    texts = [text.encode() for text in STANDARD.values()]
+    whole = PRELUDE.encode() + source
+    program = _checked(nvrtc.nvrtcCreateProgram(whole, NAME.encode(), len(names), texts, names))
     words = [option.encode() for option in options]
     (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
     log = _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")

@@ -14,7 +14,11 @@ _DETAIL = 4000
 
 
 def prepare_cpu() -> None:
-    """Import what the `cpu` device needs, so that children forked later have it."""
+    """Load LLVM and compile the `cpu` device's own run-time once: children forked later share both."""
+    from kerneltrial.devices.cpu import device, native
+
+    device.open_cpu()
+    native.runtime()
 
 
 def serve(argument: bytes, requests: Any) -> None:
