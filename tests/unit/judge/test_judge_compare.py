@@ -169,3 +169,14 @@ def test_an_error_where_none_is_allowed_counts() -> None:
     exact = expected([0.0, 5.0])
     assert reason(compare(np.array([5e-324, 5.0]), exact, None)) is Reason.WRONG_VALUES
     assert reason(compare(np.array([-0.0, 5.0]), exact, None)) is None
+
+
+def test_where_the_baseline_is_exact_a_candidate_is_too() -> None:
+    """Sums of small integers come out exactly in any order, so a few ULPs are a wrong constant there."""
+    want = np.arange(1.0, 101.0)
+    rule = expected(want, terms=want, scaled="64")
+    few = want * (1 + 4 * 2.0**-23)
+    assert reason(compare(few, rule, 0.0)) is Reason.PRECISION_LOSS
+    assert reason(compare(want * (1 + 2.0**-23), rule, 0.0)) is None
+    assert reason(compare(few, rule, 0.3)) is None
+    assert reason(compare(few[:10], expected(want[:10], terms=want[:10], scaled="64"), 0.0)) is None

@@ -141,7 +141,7 @@ def test_a_nondeterministic_contract_takes_an_envelope(tmp_path: Path) -> None:
     def wobbles(inputs: Arrays, buffers: Arrays, state: State) -> None:
         multiply(inputs, buffers, state)
         state["up"] = not state.get("up", False)
-        buffers["C"] *= np.float32(1 + 2.0**-22 if state["up"] else 1 - 2.0**-22)
+        buffers["C"] *= np.float32(1 + 2.0**-23 if state["up"] else 1 - 2.0**-24)
 
     assert judged(tmp_path, wobbles).reason is Reason.NOT_DETERMINISTIC
     assert isinstance(judged(tmp_path, wobbles, contract=contract(deterministic=False)), Validated)

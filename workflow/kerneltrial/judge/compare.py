@@ -12,7 +12,9 @@ gives it, else the larger of ``|want|`` and the output's root mean square: so ca
 error large, does not decide. A sum in another order changes the measure by a small factor (for random rounding it
 grows as the square root of the number of terms; Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2).
 TF32 or half arithmetic inside a float32 contract raises it by hundreds: an input there is up to 2^-12 of its value off,
-4,096 times as much as in float32. FLOOR_ULPS lets a candidate be a few ULPs off where the baseline happens to be exact.
+4,096 times as much as in float32. FLOOR_ULPS lets a candidate be a few ULPs off where the baseline happens to be lucky.
+Where the baseline hits every one of many right answers exactly (sums of small integers come out so in any order), a
+candidate has to come within EXACT_ULPS.
 """
 
 import sys
@@ -30,6 +32,8 @@ from kerneltrial.records.plan import DType
 from kerneltrial.records.reason import Finding, Reason
 
 FLOOR_ULPS: Final = 2.0
+EXACT_ULPS: Final = 2.0
+_MANY: Final = 64  # as many right answers are no luck
 _LARGEST_SHARE: Final = 1e9  # what "any error at all, where none is allowed" is written as: records hold no infinity
 
 
@@ -130,11 +134,17 @@ def _judged(errors: _Errors, expected: Expected, baseline_measure: float | None)
         detail = _wrong(errors.values, rule.want, too_far | errors.wrong_kind, worst, expected)
         finding = Finding(reason=reason, detail=detail)
     elif baseline_measure is not None:
-        allowed = float(expected.tolerance.baseline_factor) * max(baseline_measure, FLOOR_ULPS)
+        allowed = _allowed(expected, baseline_measure)
         if measure.max(initial=0.0) > allowed:
             worst = _worst_place(measure, None)
             finding = _precision_loss(errors.values, measure, expected, (baseline_measure, allowed))
     return _compared(expected, error, (share, float(measure.max(initial=0.0))), worst, finding)
+
+
+def _allowed(expected: Expected, baseline_measure: float) -> float:
+    if baseline_measure == 0.0 and int(np.count_nonzero(expected.rule.want)) >= _MANY:
+        return EXACT_ULPS
+    return float(expected.tolerance.baseline_factor) * max(baseline_measure, FLOOR_ULPS)
 
 
 def _precision_loss(values: Floats, measure: Floats, expected: Expected, limits: tuple[float, float]) -> Finding:
