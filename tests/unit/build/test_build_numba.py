@@ -1,12 +1,18 @@
 """Python kernels through the real numba-cuda, in the real sandbox."""
 
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from build_workshop import Workshop
+from kerneltrial.build.builder import Builder
+from kerneltrial.inputs.resolve import resolve
 from kerneltrial.records.build import Built, NotBuilt
+from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range, ScalarArgument
 from kerneltrial.records.plan import Scratch
 from kerneltrial.records.reason import Reason
+from kerneltrial.store.objects import Objects
 
 SCALE = """\
 from numba import cuda
@@ -106,6 +112,35 @@ def second(x, part, n):
     assert all(entry.registers > 0 for entry in built.entries)
 
 
+DTYPES = ["float16", "bfloat16", "float64", "uint8", "int64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parameters_are_those_that_a_call_passes(build_nursery, tmp_path: Path, dtype: str) -> None:
+    contract = Contract(
+        name="copy",
+        description="y = x",
+        arguments=(
+            Array(name="x", role="input", dtype=dtype, shape=("n", "2", "3")),
+            Array(name="y", role="output", dtype=dtype, shape=("n", "6")),
+            ScalarArgument(name="s", dtype="float64", value=Decimal(2)),
+            DimensionArgument(name="n", dtype="int64"),
+        ),
+        dimensions={"n": Range(minimum=1, maximum=1000)},
+        tolerances={},
+        operations="n",
+        bytes="n",
+    )
+    workshop = Workshop(Builder(build_nursery, contract, "sm_80", "cpu"), Objects(tmp_path))
+    source = "def k(x, y, s, n, m):\n    for i in range(n):\n        if s > m:\n            y[i, 1] = x[i, 0, 1]\n"
+    plan = workshop.plan("k", args=("x", "y", "s", "n", "int32(n)"))
+    built = workshop.numba(source, plan)
+    assert isinstance(built, Built), workshop.log(built)
+    assert built.entries[0].parameters == ((8,) * 11 + (8,) * 9 + (8, 8, 4))
+    call = resolve(plan, contract, {"n": 5}, built.abi)
+    assert len(call.launches[0].parameters) == len(built.entries[0].parameters)
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -162,13 +197,19 @@ def test_secrets_of_the_environment_are_not_there(workshop, monkeypatch: pytest.
 @pytest.mark.parametrize(
     "source",
     [
-        "import os\nos._exit(0)\n",
         "import os\nos.kill(os.getpid(), 9)\nos.abort()\n",
         "import ctypes\nctypes.string_at(0)\n",
     ],
 )
 def test_a_child_that_dies_is_no_fault_of_the_pipeline(workshop, source: str) -> None:
     refused(workshop.numba(source), Reason.COMPILER_DIED)
+
+
+@pytest.mark.parametrize("status", [0, 1, 97])
+def test_a_source_that_leaves_has_not_compiled(workshop, status: int) -> None:
+    bad = workshop.numba(f"import os\nos._exit({status})\n")
+    assert bad.reason in (Reason.DOES_NOT_COMPILE, Reason.COMPILE_LIMIT)
+    assert bad.reason.reason_class.value == "candidate"
 
 
 def test_a_forged_answer_is_no_binary(workshop) -> None:

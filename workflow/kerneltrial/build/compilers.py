@@ -105,7 +105,7 @@ class Compilers:
         with self._nursery.open(function, b"", self._limits, view, _LONGEST_REPLY) as conversation:
             answer = conversation.ask(msgspec.msgpack.encode(request), self._limits.wall_s)
         if isinstance(answer, Ended):
-            return _ended(answer)
+            return _ended(answer, trusted)
         try:
             reply = msgspec.msgpack.decode(answer, type=CompilerReply)
         except msgspec.MsgspecError as problem:  # a Python candidate can write whatever it likes to its socket
@@ -124,9 +124,12 @@ def _numba_view() -> View:
     return View(read=_packages())
 
 
-def _ended(ended: Ended) -> No:
-    limit = ended.how in ("wall", "cpu", "memory")
-    return No(Reason.COMPILE_LIMIT if limit else Reason.COMPILER_DIED, ended.detail, ended.detail)
+def _ended(ended: Ended, trusted: bool) -> No:
+    if ended.how in ("wall", "cpu", "memory"):
+        return No(Reason.COMPILE_LIMIT, ended.detail, ended.detail)
+    if ended.how == "exit" and not trusted:  # a compiler that breaks is killed by a signal; this one was left
+        return No(Reason.DOES_NOT_COMPILE, f"the source ended the process that compiles it: {ended.detail}")
+    return No(Reason.COMPILER_DIED, ended.detail, ended.detail)
 
 
 def _refused(reply: Refusal, trusted: bool) -> No:

@@ -36,7 +36,7 @@ _R = TypeVar("_R", bound=messages.Reply)
 def runner_limits(kind: DeviceKind) -> Limits:
     """Bounds of a runner's child. Each call has its own watchdog; a GPU's driver reserves terabytes of addresses."""
     if kind == "cuda":
-        return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=0, file_bytes=1 << 30, processes=64)
+        return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=0, file_bytes=1 << 40, processes=64)
     return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=16 << 30)
 
 
