@@ -77,12 +77,10 @@ def test_a_kernel_in_either_language_gives_its_answer(nursery, tmp_path: Path, l
 
 
 def test_a_kernel_without_end_is_ended(nursery, tmp_path: Path) -> None:
-    source = CUDA.replace("2.0f * x[i]", "x[i]").replace(
-        "if (i < n)", "volatile int go = 1; while (go) y[i] += 1; if (i < n)"
-    )
+    source = CUDA.replace("if (i < n)", "volatile int go = 1; while (go) { go = 1 + go * go; } if (i < n)")
     outcome = run(nursery, tmp_path, "cuda_cpp", source, call_s=5.0)
     assert not outcome.completed
-    assert outcome.findings[0].reason in (Reason.ENDLESS_LOOP, Reason.OUT_OF_BOUNDS, Reason.HANG)
+    assert outcome.findings[0].reason in (Reason.ENDLESS_LOOP, Reason.HANG)
 
 
 def test_a_write_outside_is_a_finding_and_no_crash(nursery, tmp_path: Path) -> None:
