@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 from kerneltrial.devices.cpu.forms import Match
-from kerneltrial.devices.cpu.refusals import unreadable
+from kerneltrial.devices.cpu.refusals import unreadable, unsupported_feature
 from kerneltrial.devices.cpu.syntax import (
+    WIDTHS,
     Function,
     Group,
     Immediate,
@@ -20,6 +21,7 @@ from kerneltrial.devices.cpu.syntax import (
 )
 from kerneltrial.devices.cpu.table import resolve
 
+MAX_LIVENESS_BITS = 1 << 31
 _ENDS = frozenset({"bra", "ret", "exit", "trap"})
 
 
@@ -69,6 +71,8 @@ class Flow:
 def analyse(function: Function) -> Flow:
     """Blocks with liveness. Raises `Refused` for instructions that are not in the table, and for broken branches."""
     blocks, places = _split(function)
+    if len(blocks) * len(function.registers) > MAX_LIVENESS_BITS:
+        raise unsupported_feature(f"{len(blocks)} basic blocks with {len(function.registers)} registers")
     for block in blocks:
         if block.ends == "bra":
             target = block.last.instruction.operands[0]
@@ -179,7 +183,7 @@ def _pure(function: Function, blocks: list[Block]) -> frozenset[int]:
         for step in block.steps:
             for register in step.writes:
                 written.setdefault(register, []).append(step)
-    pure = set(written)
+    pure = {register for register in written if WIDTHS[function.registers[register]] == 32}
     changed = True
     while changed:
         changed = False

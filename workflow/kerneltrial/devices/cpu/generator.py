@@ -167,7 +167,7 @@ class Generator(Operands):
 
     def guard(self, instruction: Instruction) -> str:
         assert instruction.guard is not None
-        value = self.bits(instruction.guard, 1)
+        value = self.predicate(instruction.guard, instruction)
         return self.body.op(f"xor i1 {value}, true") if instruction.negated else value
 
     def _step(self, step: Step) -> None:

@@ -25,6 +25,7 @@ from kerneltrial.devices.cpu.syntax import (
 )
 from kerneltrial.devices.cpu.table import find
 
+MAX_REGISTERS = 400_000
 _LEAVING = ("ret", "ret.uni")
 
 
@@ -120,6 +121,8 @@ class _Flattener:
                 flat.slots.append(SlotSpace(slot.size))
                 slots[index] = len(flat.slots) - 1
         self.copies += 1
+        if len(flat.registers) + len(callee.registers) > MAX_REGISTERS or len(flat.slots) > MAX_REGISTERS:
+            raise unreadable(f"more than {MAX_REGISTERS} registers after inlining")
         base = len(flat.registers)
         flat.registers.extend(callee.registers)
         flat.variables.extend(v for v in callee.variables if v not in flat.variables)

@@ -67,7 +67,7 @@ def _selp(g: Generator, instruction: Instruction, f: Fields) -> None:
     for operand in (yes, no):
         g.same_width(operand, width, instruction)
     values = [g.bits(operand, width, f["t"]) for operand in (yes, no)]
-    chosen = g.body.op(f"select i1 {g.bits(which, 1)}, i{width} {values[0]}, i{width} {values[1]}")
+    chosen = g.body.op(f"select i1 {g.predicate(which, instruction)}, i{width} {values[0]}, i{width} {values[1]}")
     g.assign(target, f"b{width}", chosen, instruction)
 
 

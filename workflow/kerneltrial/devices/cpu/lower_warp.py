@@ -107,7 +107,7 @@ def _vote(g: Generator, instruction: Instruction, f: Fields) -> None:
     target, source, mask = instruction.operands
     b = g.body
     g.same_width(mask, 32, instruction)
-    _meet(g, instruction, g.bits(mask, 32), [b.op(f"zext i1 {g.bits(source, 1)} to i32")])
+    _meet(g, instruction, g.bits(mask, 32), [b.op(f"zext i1 {g.predicate(source, instruction)} to i32")])
     ballot = _fold(g, "0", lambda t, v, lane: b.op(f"or i32 {t}, {b.op(f'shl i32 {v}, {lane}')}"))
     group = g.context_field(at.GROUP)
     match f["mode"]:

@@ -93,6 +93,8 @@ class Operands:
         return raw
 
     def same_width(self, operand: Operand, width: int, instruction: Instruction) -> None:
+        if isinstance(operand, Not):
+            operand = operand.register
         if isinstance(operand, Register):
             actual = WIDTHS[self.function.registers[operand.index]]
         elif isinstance(operand, Special):
@@ -103,6 +105,11 @@ class Operands:
         if actual != width and not converts and not (isinstance(operand, Special) and width == 64):
             what = f"{instruction.opcode} with a register of {actual} bits"
             raise unsupported_instruction(what, instruction.line)
+
+    def predicate(self, operand: Operand, instruction: Instruction) -> str:
+        """A predicate as i1."""
+        self.same_width(operand, 1, instruction)
+        return self.bits(operand, 1)
 
     def bits(self, operand: Operand, width: int, type_: str = "") -> str:
         """An operand as an integer of `width` bits: wider registers are cut, narrower ones extended by their type."""
