@@ -5,13 +5,16 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from build_workshop import Workshop
+from build_workshop import CONTRACT, Workshop
+from kerneltrial.build import numba_ptx
 from kerneltrial.build.builder import Builder
+from kerneltrial.build.problem import BuildProblem
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range, ScalarArgument
 from kerneltrial.records.plan import Scratch
 from kerneltrial.records.reason import Reason
+from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects
 
 SCALE = """\
@@ -232,6 +235,25 @@ os._exit(0)
     honest = workshop.numba(SCALE)
     same = workshop.numba(source.replace("TEXT", repr(workshop.ptx(honest).encode())))
     assert (same.ptx, same.cubin, same.compiler) == (honest.ptx, honest.cubin, honest.compiler)
+
+
+def test_a_host_without_numba_is_a_problem_of_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def absent_library(module: str) -> None:
+        raise RuntimeError("libnvvm.so cannot be found")
+
+    monkeypatch.setattr(numba_ptx, "_numba", absent_library)
+    numba_ptx.absent.cache_clear()
+    assert "libnvvm.so cannot be found" in numba_ptx.absent()
+    assert "pip install" in numba_ptx.absent()
+    numba_ptx.absent.cache_clear()
+    (tmp_path / "build_without_numba.py").write_text(
+        "from kerneltrial.build import numba_ptx\ndef install():\n    numba_ptx.absent = lambda: 'no libNVVM here'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with Nursery(["build_without_numba:install"]) as nursery:
+        workshop = Workshop(Builder(nursery, CONTRACT, "sm_80", "cpu"), Objects(tmp_path / "objects"))
+        with pytest.raises(BuildProblem, match="no libNVVM here"):
+            workshop.numba(SCALE)
 
 
 def test_a_candidate_cannot_stop_the_pipeline_by_blaming_the_host(workshop) -> None:

@@ -5,6 +5,7 @@ back PTX. Such a process may hand back any text that it likes, so nothing else o
 resources come from `nvjitlink`, in another child.
 """
 
+import functools
 import importlib
 import itertools
 import linecache
@@ -25,19 +26,24 @@ MODULE, NAME = "candidate", "candidate.py"
 _LOG_LIMIT = 1 << 20
 
 
-def prepare() -> None:
-    """Import numba and compile a kernel once, so that children forked later find its tables filled.
-
-    Where libNVVM is absent this does nothing: the first compile will say so.
-    """
+@functools.cache
+def absent() -> str:
+    """What this host lacks for numba, or an empty string: found by compiling a kernel of our own."""
+    source = "def warm(a, n):\n    i = cuda.grid(1)\n    if i < n:\n        a[i] = a[i] * 2.0 + 1.0\n"
+    parameters = (NumbaParameter(dtype="float32", axes=1), NumbaParameter(dtype="int32", axes=0))
     try:
-        source = "def warm(a, n):\n    i = cuda.grid(1)\n    if i < n:\n        a[i] = a[i] * 2.0 + 1.0\n"
         scope: dict[str, Any] = {"cuda": _numba("cuda")}
         exec(source, scope)
-        parameters = (NumbaParameter(dtype="float32", axes=1), NumbaParameter(dtype="int32", axes=0))
         _compile(scope["warm"], parameters, (8, 0))
-    except Exception:
-        return
+    except Exception as problem:  # whatever numba and its loaders of libraries raise
+        needs = "pip install numba-cuda nvidia-nvvm nvidia-cuda-nvrtc"
+        return f"numba cannot compile for CUDA here ({_first_line(problem)}); it needs: {needs}"
+    return ""
+
+
+def prepare() -> None:
+    """Import numba and compile a kernel once, so that children forked later find its tables filled."""
+    absent()
 
 
 def serve(argument: bytes, requests: Any) -> None:
@@ -51,7 +57,7 @@ def serve(argument: bytes, requests: Any) -> None:
 def tell_absent(argument: bytes, requests: Any) -> None:
     """A child's function that runs no candidate: say what this host lacks for numba, or nothing."""
     while requests.get() is not None:
-        requests.reply(_absent().encode())
+        requests.reply(absent().encode())
 
 
 def compile_source(request: NumbaRequest) -> CompilerReply:
@@ -124,15 +130,6 @@ def _import(source: str) -> types.ModuleType:
     linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
     exec(compile(source, NAME, "exec"), module.__dict__)
     return module
-
-
-def _absent() -> str:
-    """What this host lacks for numba, or an empty string."""
-    try:
-        _numba("cuda.cudadrv.nvvm").NVVM()
-    except Exception as problem:
-        return f"numba_cuda needs libNVVM ({_first_line(problem)}); install it: pip install nvidia-nvvm"
-    return ""
 
 
 def _first_line(problem: BaseException) -> str:
