@@ -20,6 +20,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 
+from own_process import compile_cuda  # noqa: E402
+
 from kerneltrial.devices.cuda import timing  # noqa: E402
 from kerneltrial.devices.cuda.clocks import call_each_set  # noqa: E402
 from kerneltrial.devices.cuda.context import Context  # noqa: E402
@@ -32,7 +34,6 @@ from kerneltrial.inputs.calls import Buffer, Call  # noqa: E402
 from kerneltrial.inputs.contracts import read_contract  # noqa: E402
 from kerneltrial.inputs.plans import read_plan  # noqa: E402
 from kerneltrial.inputs.resolve import resolve  # noqa: E402
-from own_process import compile_cuda  # noqa: E402
 
 KERNEL = ROOT / "kernels" / "matmul_f32"
 WORKSPACE_BYTES = 32 << 20  # what NVIDIA's documentation recommends on Hopper

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+
 from kerneltrial.propose.history import Failed, Fate, History, Measured, NoResources, Tried
 from kerneltrial.propose.proposer import Draft, candidate_of
 from kerneltrial.propose.search.search import Search

@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 from cuda.bindings import driver, nvrtc
+
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.plans import read_plan
 from kerneltrial.propose.search.space import Space, read_space

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from kerneltrial.report.render import contents
 from trial_pieces import report_inputs
 from trial_stories import STORIES
+
+from kerneltrial.report.render import contents
 
 FOLDER = Path(__file__).parent
 NAMES = ("decision.json", "summary.json", "history.json")

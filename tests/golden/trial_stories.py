@@ -2,22 +2,6 @@
 
 from decimal import Decimal
 
-from kerneltrial.records.confirmation import (
-    Confirmation,
-    Confirmed,
-    ConfirmedCase,
-    EndToEnd,
-    NotTimed,
-    NoWinner,
-    VendorSpeed,
-)
-from kerneltrial.records.device import Device
-from kerneltrial.records.proposal import ModelUsage
-from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.receipt import Receipt
-from kerneltrial.records.terms import ModelPrices
-from kerneltrial.records.timing import Untimed
-from kerneltrial.records.validation import Unchecked
 from trial_pieces import (
     BASELINE_US,
     CPU,
@@ -36,6 +20,23 @@ from trial_pieces import (
     qualification,
     terms,
 )
+
+from kerneltrial.records.confirmation import (
+    Confirmation,
+    Confirmed,
+    ConfirmedCase,
+    EndToEnd,
+    NotTimed,
+    NoWinner,
+    VendorSpeed,
+)
+from kerneltrial.records.device import Device
+from kerneltrial.records.proposal import ModelUsage
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.receipt import Receipt
+from kerneltrial.records.terms import ModelPrices
+from kerneltrial.records.timing import Untimed
+from kerneltrial.records.validation import Unchecked
 
 
 def on_cpu() -> Trial:

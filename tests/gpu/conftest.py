@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.devices.device import DeviceProblem
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 from kerneltrial.devices.cuda.device import open_cuda
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.devices.device import Binary, Conditions

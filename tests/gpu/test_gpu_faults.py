@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.devices.cuda.device import open_cuda
 from kerneltrial.devices.device import DeviceProblem
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from own_process import buffer, integer, launch, numbers, simple_call
+
 from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused
 from kerneltrial.inputs.calls import Call, Scalar
 from kerneltrial.records.reason import Reason
-from own_process import buffer, integer, launch, numbers, simple_call
 
 pytestmark = pytest.mark.gpu
 NAN, HUGE = Conditions(poison="nan"), Conditions(poison="huge")

@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from own_process import numbers, simple_call
+from test_gpu_run import factors, product
+from test_gpu_timing import request_of
+
 from kerneltrial.devices.device import Conditions, Refused
 from kerneltrial.devices.runner import Runner, preload
 from kerneltrial.measure.confirm import confirmed_case, draw_process, process_request
@@ -9,9 +13,6 @@ from kerneltrial.measure.rounds import case_latency, time_candidate, without_out
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.canonical import canonical
-from own_process import numbers, simple_call
-from test_gpu_run import factors, product
-from test_gpu_timing import request_of
 
 pytestmark = pytest.mark.gpu
 NAN = Conditions(poison="nan")

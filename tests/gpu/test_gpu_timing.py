@@ -5,11 +5,12 @@ from statistics import median
 import msgspec
 import numpy as np
 import pytest
+from own_process import buffer, integer, launch, numbers, simple_call
+from test_gpu_run import factors, product
+
 from kerneltrial.devices.device import DeviceProblem, Refused, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.reason import Reason
-from own_process import buffer, integer, launch, numbers, simple_call
-from test_gpu_run import factors, product
 
 pytestmark = pytest.mark.gpu
 SHAPE = (384, 256, 320)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.build.builder import Builder, preload
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from build_workshop import CONTRACT, Workshop
+
 from kerneltrial.build import nvrtc, toolkit
 from kerneltrial.build.builder import LIMITS, Builder
 from kerneltrial.build.problem import BuildProblem

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from kerneltrial.build.includes import include_fault, known_header, source_fault
 
 HEADERS = {"cuda_fp16.h", "cuda/std/cstdint", "team.h"}

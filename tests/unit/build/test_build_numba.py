@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from build_workshop import CONTRACT, Workshop
+
 from kerneltrial.build import numba_ptx
 from kerneltrial.build.builder import Builder
 from kerneltrial.build.problem import BuildProblem

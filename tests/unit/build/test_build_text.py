@@ -4,6 +4,7 @@ import contextlib
 import time
 
 import pytest
+
 from kerneltrial.build import ptx_text
 from kerneltrial.build.entries import entries
 from kerneltrial.build.resources import Resources, resources, without_times

@@ -6,6 +6,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trial_pieces import CPU, H200, SQUARE, WIDE, agreed, interval, qualification, usage
+from trial_stories import STORIES, confirmed
+
 from kerneltrial.decide.cost import model_usd, spent
 from kerneltrial.decide.payback import payback
 from kerneltrial.decide.prize import prize
@@ -17,8 +20,6 @@ from kerneltrial.records.prize import KnownPrize, UnknownPrize
 from kerneltrial.records.proposal import ModelUsage
 from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.terms import ModelPrices, NoModelPrices
-from trial_pieces import CPU, H200, SQUARE, WIDE, agreed, interval, qualification, usage
-from trial_stories import STORIES, confirmed
 
 
 def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation:

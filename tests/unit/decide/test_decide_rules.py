@@ -8,6 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, terms
+from trial_stories import STORIES, Trial, confirmed, go_shaped
+
 from kerneltrial.decide.decision import decide
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.winner import Judged, choose_winner
@@ -19,8 +22,6 @@ from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.receipt import NoReceipt, Receipt
 from kerneltrial.records.terms import Terms
 from kerneltrial.store.canonical import canonical, decode
-from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, terms
-from trial_stories import STORIES, Trial, confirmed, go_shaped
 
 GO = go_shaped()
 RECEIPT = Receipt(reviewer="R. Reviewer", lock=fake("lock"))

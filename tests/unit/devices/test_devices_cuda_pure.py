@@ -4,6 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
+
 from kerneltrial.devices.cuda import memory, state
 from kerneltrial.devices.cuda.clocks import batch_size
 from kerneltrial.devices.cuda.driver import CudaError

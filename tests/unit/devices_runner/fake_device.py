@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from kerneltrial.devices import opening
 from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused, Run, Samples, TimingRequest, Values
 from kerneltrial.inputs.calls import Call

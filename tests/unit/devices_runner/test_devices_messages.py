@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+
 from kerneltrial.devices import messages
 from kerneltrial.inputs.calls import Buffer, Call
 

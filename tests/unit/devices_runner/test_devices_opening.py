@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.devices import opening
 from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.device import DeviceProblem

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kerneltrial.build.builder import Builder
 from kerneltrial.build.builder import preload as build_preload
 from kerneltrial.devices.device import Binary, Conditions

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import fake_device  # noqa: F401  (found by the nursery on this path)
 import numpy as np
 import pytest
+
 from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused, TimingRequest
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Buffer, Call

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from kerneltrial.inputs import lock
 from kerneltrial.inputs.config import Config, check, read, sources
 from kerneltrial.inputs.oracle import load

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kerneltrial.inputs.cases import check_cases, load_stored, read_cases, stored_files
 from kerneltrial.inputs.contracts import array_shapes, read_contract
 from kerneltrial.inputs.holdout import check_holdout, read_holdout

@@ -4,6 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.case import Cases

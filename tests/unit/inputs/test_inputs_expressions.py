@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kerneltrial.inputs.expressions import MAXIMUM_LENGTH, ExpressionProblem, evaluate, names
 
 DIMENSIONS = {"m": 31, "n": 37, "k": 29}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.dtypes import narrow
 from kerneltrial.inputs.problem import InputProblem

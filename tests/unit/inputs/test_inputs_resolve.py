@@ -4,6 +4,7 @@ import struct
 from decimal import Decimal
 
 import pytest
+
 from kerneltrial.inputs.calls import Pointer, Scalar
 from kerneltrial.inputs.resolve import PlanProblem, parameter_sizes, resolve
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range, ScalarArgument, Tolerance

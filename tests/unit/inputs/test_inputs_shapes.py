@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.inputs.boundary import SHARE, boundary_cases, boundary_shapes
 from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.contracts import check_dimensions, read_contract

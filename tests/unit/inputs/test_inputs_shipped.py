@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kerneltrial.build.messages import Compiled, NumbaRequest
 from kerneltrial.build.nvrtc import compile_source
 from kerneltrial.build.signatures import signatures

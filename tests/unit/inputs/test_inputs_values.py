@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.contracts import array_shapes, read_contract
 from kerneltrial.inputs.dtypes import epsilon, item_bytes, narrow, next_lower, numpy_dtype, widen

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Values
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.oracle import Oracle, load
@@ -17,7 +19,6 @@ from kerneltrial.records.contract import Array, Contract, DimensionArgument, Ran
 from kerneltrial.records.plan import Launch, LaunchPlan, Scratch, Variant
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding
-from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 Kernel = Callable[[Arrays, Arrays, dict[str, Any]], Finding | None]

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from kerneltrial.judge.compare import Compared, Expected, compare
 from kerneltrial.judge.precision import decode, lower_precision, rounded, to_significand, ulps_apart
 from kerneltrial.records.contract import Tolerance
 from kerneltrial.records.reason import Reason
-from numpy.typing import NDArray
 
 
 def expected(want: Any, dtype: Any = "float32", terms: Any = None, **tolerance: str) -> Expected:

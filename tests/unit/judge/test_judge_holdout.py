@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from judge_doubles import FakeRunner, binary, built, multiply, plan, setup
+
 from kerneltrial.inputs.holdout import draw_holdout
 from kerneltrial.judge.holdout import judge_holdout
 from kerneltrial.judge.setup import JudgeProblem

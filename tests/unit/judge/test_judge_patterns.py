@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kerneltrial.judge.patterns import describe, describe_values
 
 

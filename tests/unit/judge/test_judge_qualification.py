@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from judge_doubles import ORACLE, Arrays, cases, contract, multiply, one_line, oracle, setup, subject
+
 from kerneltrial.judge.qualification import QualificationProblem, qualify
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case, Cases, Distribution, Generated

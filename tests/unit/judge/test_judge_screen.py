@@ -1,6 +1,7 @@
 """The screen of PTX: what is refused, and what only looks like it."""
 
 import pytest
+
 from kerneltrial.judge.ptx import statements
 from kerneltrial.judge.screen import screen
 from kerneltrial.records.reason import Reason

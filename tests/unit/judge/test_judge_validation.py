@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from judge_doubles import Arrays, FakeRunner, binary, built, cases, contract, multiply, plan, setup, subject
+
 from kerneltrial.judge.setup import JudgeProblem
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case, Cases

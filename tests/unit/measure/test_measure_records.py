@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from math import exp, log
 
 import pytest
+
 from kerneltrial.devices.device import Binary, Samples, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.measure import confirm, rounds

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kerneltrial.measure.score import resident_blocks, score
 from kerneltrial.records.counts import Counts
 

@@ -7,6 +7,7 @@ from statistics import median
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kerneltrial.devices.device import Samples
 from kerneltrial.measure import statistics
 from kerneltrial.measure.quantile import incomplete_beta, student_t

@@ -8,9 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from propose_doubles import DEVICE, SPACE
+
 from kerneltrial.propose.search.search import Search
 from kerneltrial.propose.search.space import Space, read_space
-from propose_doubles import DEVICE, SPACE
 
 
 @pytest.fixture

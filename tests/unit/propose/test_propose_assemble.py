@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from kerneltrial.propose.history import History, Measured, NoResources, Tried
 from kerneltrial.propose.proposer import Draft, assemble, candidate_of
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant

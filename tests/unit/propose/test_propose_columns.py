@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate
 from kerneltrial.propose.search.columns import column
 

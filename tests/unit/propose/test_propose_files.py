@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.files import Files
 from kerneltrial.propose.history import History

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+
 from kerneltrial.propose.history import Failed, Iteration, Measured, NoResources, Resources, Unknown, history_of
 from kerneltrial.propose.proposer import NO_USAGE
 from kerneltrial.records.build import Build, Built, Entry, NoCubin, NotBuilt

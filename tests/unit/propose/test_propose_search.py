@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from propose_doubles import DEVICE, failed, play, tried
+
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import History, Measured
 from kerneltrial.propose.proposer import Draft, assemble
@@ -17,7 +19,6 @@ from kerneltrial.records.proposal import Unusable
 from kerneltrial.records.reason import Reason
 from kerneltrial.store.canonical import canonical
 from kerneltrial.store.objects import Objects
-from propose_doubles import DEVICE, failed, play, tried
 
 NONE = History(0, 0, ())
 KERNELS = Path(__file__).resolve().parents[3] / "kernels"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kerneltrial.build.messages import Compiled
 from kerneltrial.build.nvrtc import compile_source
 from kerneltrial.devices.cpu.device import open_cpu

@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.space import Space, read_space

@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+
 from kerneltrial.records.build import Build
 from kerneltrial.records.case import Cases, HoldoutDomain
 from kerneltrial.records.confirmation import Confirmation

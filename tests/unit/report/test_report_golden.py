@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from kerneltrial.records.decision import Decision
-from kerneltrial.report.render import contents
-from kerneltrial.store.canonical import convert
 from regenerate import FOLDER, NAMES
 from trial_pieces import report_inputs
 from trial_stories import STORIES
+
+from kerneltrial.records.decision import Decision
+from kerneltrial.report.render import contents
+from kerneltrial.store.canonical import convert
 
 
 @pytest.fixture(scope="module", params=STORIES)

@@ -16,6 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+from regenerate import FOLDER
+from trial_pieces import HOSTILE, Trial, report_inputs
+from trial_stories import STORIES, go_shaped, on_cpu, too_small
+
 from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding, Reason
@@ -23,9 +27,6 @@ from kerneltrial.report import words
 from kerneltrial.report.render import contents, render
 from kerneltrial.store.canonical import convert, digest
 from kerneltrial.store.problem import StoreProblem
-from regenerate import FOLDER
-from trial_pieces import HOSTILE, Trial, report_inputs
-from trial_stories import STORIES, go_shaped, on_cpu, too_small
 
 VOID = {"meta", "br", "col"}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from kerneltrial.sandbox import landlock, means, seccomp
 from kerneltrial.sandbox.conversation import Conversation
 from kerneltrial.sandbox.limits import Limits, View

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from kerneltrial.sandbox.conversation import Conversation, Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kerneltrial.records.record import Interval
 from kerneltrial.store.canonical import canonical, decimal_text, decode
 

@@ -5,6 +5,7 @@ import os
 import threading
 
 import pytest
+
 from kerneltrial.records.record import Interval
 from kerneltrial.store import files, journal
 from kerneltrial.store.canonical import digest

@@ -11,6 +11,7 @@ DISTRIBUTIONS = (
     "nvidia-cuda-runtime",
     "nvidia-cuda-cccl",
     "nvidia-nvjitlink",
+    "nvidia-nvvm",
     "numba-cuda",
     "numba",
     "llvmlite",
