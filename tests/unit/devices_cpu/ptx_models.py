@@ -137,10 +137,8 @@ def fma(a: int, b: int, c: int, t: str, mode: str) -> int:
         return c
     product = exact(a, t) * exact(b, t)
     total = product + exact(c, t)
-    if product_negative == negative(c, t):
-        zero_negative = product_negative
-    else:
-        zero_negative = mode == "rm"
+    like = product_negative == negative(c, t)
+    zero_negative = product_negative if like else mode == "rm"
     return rounded(total, t, mode, zero_negative)
 
 

@@ -29,129 +29,141 @@ class Pair:
     words: tuple[str, ...] = field(default=())
 
 
-I = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 
 PAIRS = {
     "write behind the end": Pair(
-        Reason.OUT_OF_BOUNDS, I + "if (i <= n) y[i] = 1.f;", I + "if (i < n) y[i] = 1.f;", 3, threads=128,
+        Reason.OUT_OF_BOUNDS, INDEX + "if (i <= n) y[i] = 1.f;", INDEX + "if (i < n) y[i] = 1.f;", 3, threads=128,
         words=("global write of 4 bytes at byte 256 of buffer y (256 bytes)", "thread (64,0,0)", "block (0,0,0)"),
     ),
     "read before the start": Pair(
-        Reason.OUT_OF_BOUNDS, I + "y[i] = x[i - 1];", I + "y[i] = i ? x[i - 1] : 0.f;", 3,
+        Reason.OUT_OF_BOUNDS, INDEX + "y[i] = x[i - 1];", INDEX + "y[i] = i ? x[i - 1] : 0.f;", 3,
         words=("global read of 4 bytes at byte -4 of buffer x",),
     ),
     "read far away": Pair(
-        Reason.OUT_OF_BOUNDS, I + "y[i] = x[(long long)i << 33];", I + "y[i] = x[i & 63];", 3, words=("far from every",),
+        Reason.OUT_OF_BOUNDS, INDEX + "y[i] = x[(long long)i << 33];", INDEX + "y[i] = x[i & 63];", 3,
+        words=("far from every",),
     ),
     "null pointer": Pair(
-        Reason.OUT_OF_BOUNDS, I + "const float* p = (const float*)(size_t)(n - 64); y[i] = p[i];", I + "y[i] = x[i];", 3,
+        Reason.OUT_OF_BOUNDS, INDEX + "const float* p = (const float*)(size_t)(n - 64); y[i] = p[i];",
+        INDEX + "y[i] = x[i];", 3,
     ),
     "vector past the end": Pair(
-        Reason.OUT_OF_BOUNDS, I + "if (i < 16) { float4 v = ((const float4*)x)[i + 1]; ((float4*)y)[i] = v; }",
-        I + "if (i < 16) { float4 v = ((const float4*)x)[i]; ((float4*)y)[i] = v; }", 3, words=("16 bytes at byte 256",),
+        Reason.OUT_OF_BOUNDS, INDEX + "if (i < 16) { float4 v = ((const float4*)x)[i + 1]; ((float4*)y)[i] = v; }",
+        INDEX + "if (i < 16) { float4 v = ((const float4*)x)[i]; ((float4*)y)[i] = v; }", 3,
+        words=("16 bytes at byte 256",),
     ),
     "misaligned vector": Pair(
-        Reason.MISALIGNED, I + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i + 1); y[i] = v.x - v.y; } else y[i] = 1.f;",
-        I + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i); y[i] = v.x - v.y; } else y[i] = 1.f;", 3,
+        Reason.MISALIGNED,
+        INDEX + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i + 1); y[i] = v.x - v.y; } else y[i] = 1.f;",
+        INDEX + "if (i < 15) { float2 v = *(const float2*)(x + 2 * i); y[i] = v.x - v.y; } else y[i] = 1.f;", 3,
     ),
     "write to an input": Pair(
-        Reason.READ_ONLY_WRITTEN, I + "((float*)x)[i] = 2.f; y[i] = 1.f;", I + "y[i] = x[i];", 3, words=("read-only",),
+        Reason.READ_ONLY_WRITTEN, INDEX + "((float*)x)[i] = 2.f; y[i] = 1.f;", INDEX + "y[i] = x[i];", 3,
+        words=("read-only",),
     ),
     "atomic on an input": Pair(
-        Reason.READ_ONLY_WRITTEN, I + "atomicAdd((float*)x + i, 1.f); y[i] = 1.f;", I + "y[i] = 0.f; atomicAdd(y + i, 1.f);", 3,
+        Reason.READ_ONLY_WRITTEN, INDEX + "atomicAdd((float*)x + i, 1.f); y[i] = 1.f;",
+        INDEX + "y[i] = 0.f; atomicAdd(y + i, 1.f);", 3,
     ),
     "read of an output before it is written": Pair(
-        Reason.UNINITIALISED_READ, I + "y[i] += x[i];", I + "y[i] = 0.f; y[i] += x[i];", 3, only_all=True,
+        Reason.UNINITIALISED_READ, INDEX + "y[i] += x[i];", INDEX + "y[i] = 0.f; y[i] += x[i];", 3, only_all=True,
     ),
     "read of scratch before it is written": Pair(
-        Reason.UNINITIALISED_READ, I + "y[i] = s[i];", I + "s[i] = x[i]; y[i] = s[i];", 3, only_all=True,
+        Reason.UNINITIALISED_READ, INDEX + "y[i] = s[i];", INDEX + "s[i] = x[i]; y[i] = s[i];", 3, only_all=True,
         words=("buffer s",),
     ),
     "read of shared memory before it is written": Pair(
         Reason.UNINITIALISED_READ,
-        I + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = t[i];",
-        I + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = i < 32 ? t[i] : 0.f;", 3,
+        INDEX + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = t[i];",
+        INDEX + "__shared__ float t[64]; if (i < 32) t[i] = x[i]; __syncthreads(); y[i] = i < 32 ? t[i] : 0.f;", 3,
         only_all=True,
     ),
     "output not written": Pair(
-        Reason.OUTPUT_NOT_WRITTEN, I + "if (i != 5) y[i] = 1.f;", I + "y[i] = 1.f;", only_all=True,
+        Reason.OUTPUT_NOT_WRITTEN, INDEX + "if (i != 5) y[i] = 1.f;", INDEX + "y[i] = 1.f;", only_all=True,
         words=("4 bytes of output y", "the first at byte 20"),
     ),
     "shared out of bounds": Pair(
-        Reason.OUT_OF_BOUNDS, I + "__shared__ float t[64]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];",
-        I + "__shared__ float t[65]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];", 3, words=("shared write",),
+        Reason.OUT_OF_BOUNDS, INDEX + "__shared__ float t[64]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];",
+        INDEX + "__shared__ float t[65]; t[i + 1] = x[i]; __syncthreads(); y[i] = t[i ? i : 1];", 3,
+        words=("shared write",),
     ),
     "dynamic shared memory too small": Pair(
-        Reason.OUT_OF_BOUNDS, I + "d[i + 33] = x[i]; __syncthreads(); y[i] = d[i + 33];",
-        I + "d[i] = x[i]; __syncthreads(); y[i] = d[i];", shared_bytes=256, prelude="extern __shared__ float d[];",
+        Reason.OUT_OF_BOUNDS, INDEX + "d[i + 33] = x[i]; __syncthreads(); y[i] = d[i + 33];",
+        INDEX + "d[i] = x[i]; __syncthreads(); y[i] = d[i];", shared_bytes=256, prelude="extern __shared__ float d[];",
     ),
     "generic pointer out of shared memory": Pair(
         Reason.OUT_OF_BOUNDS,
-        I + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i + 1];",
-        I + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i];",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i + 1];",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; float* p = n > 1000 ? y : t; __syncthreads(); y[i] = p[i];",
     ),
     "local out of bounds": Pair(
-        Reason.OUT_OF_BOUNDS, I + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i];",
-        I + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i & 7];", 3, words=("local read",),
+        Reason.OUT_OF_BOUNDS, INDEX + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i];",
+        INDEX + "float b[8]; for (int k = 0; k < 8; k++) b[k] = x[k]; y[i] = b[i & 7];", 3, words=("local read",),
     ),
     "race between warps": Pair(
-        Reason.SHARED_RACE, I + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[63 - i];",
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); y[i] = t[63 - i];", 3, only_all=True,
+        Reason.SHARED_RACE, INDEX + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[63 - i];",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); y[i] = t[63 - i];", 3, only_all=True,
         words=("races with thread",),
     ),
     "race within a warp": Pair(
-        Reason.SHARED_RACE, I + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[i ^ 1];",
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncwarp(); y[i] = t[i ^ 1];", 3, only_all=True,
+        Reason.SHARED_RACE, INDEX + "__shared__ float t[64]; t[i] = x[i]; y[i] = t[i ^ 1];",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncwarp(); y[i] = t[i ^ 1];", 3, only_all=True,
     ),
     "write after read": Pair(
         Reason.SHARED_RACE,
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; t[i] = v; y[i] = v;",
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; __syncthreads(); t[i] = v; y[i] = v;",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; t[i] = v; y[i] = v;",
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncthreads(); float v = t[63 - i]; __syncthreads(); t[i] = v;"
+        "y[i] = v;",
         3, only_all=True,
     ),
     "all threads write one place": Pair(
-        Reason.SHARED_RACE, I + "__shared__ float t; t = x[i]; __syncthreads(); y[i] = t;",
-        I + "__shared__ float t; if (i == 0) t = x[i]; __syncthreads(); y[i] = t;", 3, only_all=True,
+        Reason.SHARED_RACE, INDEX + "__shared__ float t; t = x[i]; __syncthreads(); y[i] = t;",
+        INDEX + "__shared__ float t; if (i == 0) t = x[i]; __syncthreads(); y[i] = t;", 3, only_all=True,
     ),
     "atomic beside a plain write": Pair(
-        Reason.SHARED_RACE, I + "__shared__ int t; if (i == 0) t = 0; atomicAdd(&t, 1); __syncthreads(); y[i] = t;",
-        I + "__shared__ int t; if (i == 0) t = 0; __syncthreads(); atomicAdd(&t, 1); __syncthreads(); y[i] = t;", 3,
+        Reason.SHARED_RACE, INDEX + "__shared__ int t; if (i == 0) t = 0; atomicAdd(&t, 1); __syncthreads(); y[i] = t;",
+        INDEX + "__shared__ int t; if (i == 0) t = 0; __syncthreads(); atomicAdd(&t, 1); __syncthreads(); y[i] = t;", 3,
         only_all=True,
     ),
     "warp reduction without __syncwarp": Pair(
         Reason.SHARED_RACE,
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
         "if (i < 32) for (int o = 32; o; o >>= 1) { t[i] += t[i + o]; } __syncthreads(); y[i] = t[0];",
-        I + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
+        INDEX + "__shared__ float t[64]; t[i] = x[i]; __syncthreads();\n"
         "if (i < 32) for (int o = 32; o; o >>= 1) { float v = t[i + o]; __syncwarp(); t[i] += v; __syncwarp(); }\n"
         "__syncthreads(); y[i] = t[0];",
         4, only_all=True,
     ),
     "barrier that half of a warp misses": Pair(
-        Reason.BARRIER_DIVERGENCE, I + "if (i < 40) { __syncthreads(); y[i] = 1.f; } else y[i] = 2.f;",
-        I + "if (i < 40) y[i] = 1.f; else y[i] = 2.f; __syncthreads();", only_all=True, words=("never reaches",),
+        Reason.BARRIER_DIVERGENCE, INDEX + "if (i < 40) { __syncthreads(); y[i] = 1.f; } else y[i] = 2.f;",
+        INDEX + "if (i < 40) y[i] = 1.f; else y[i] = 2.f; __syncthreads();", only_all=True, words=("never reaches",),
     ),
     "shuffle of lanes that never come": Pair(
-        Reason.DEADLOCK, I + "if (i & 1) y[i] = __shfl_xor_sync(~0u, x[i], 2); else { __syncthreads(); y[i] = 0.f; }",
-        I + "float v = __shfl_xor_sync(~0u, x[i], 2); __syncthreads(); y[i] = v;",
+        Reason.DEADLOCK,
+        INDEX + "if (i & 1) y[i] = __shfl_xor_sync(~0u, x[i], 2); else { __syncthreads(); y[i] = 0.f; }",
+        INDEX + "float v = __shfl_xor_sync(~0u, x[i], 2); __syncthreads(); y[i] = v;",
     ),
     "collective without its own lane": Pair(
-        Reason.BARRIER_DIVERGENCE, I + "y[i] = __shfl_xor_sync(0xffffu, x[i], 1);",
-        I + "y[i] = (i & 31) < 16 ? __shfl_xor_sync(0xffffu, x[i], 1) : 0.f;", 3, words=("mask",),
+        Reason.BARRIER_DIVERGENCE, INDEX + "y[i] = __shfl_xor_sync(0xffffu, x[i], 1);",
+        INDEX + "y[i] = (i & 31) < 16 ? __shfl_xor_sync(0xffffu, x[i], 1) : 0.f;", 3, words=("mask",),
     ),
     "endless loop": Pair(
-        Reason.ENDLESS_LOOP, I + "volatile float* p = y; p[i] = 0.f; while (p[i] == 0.f) { } y[i] = 1.f;",
-        I + "volatile float* p = y; p[i] = 0.f; for (int k = 0; k < 9 && p[i] == 0.f; ++k) { } y[i] = 1.f;", 3,
+        Reason.ENDLESS_LOOP, INDEX + "volatile float* p = y; p[i] = 0.f; while (p[i] == 0.f) { } y[i] = 1.f;",
+        INDEX + "volatile float* p = y; p[i] = 0.f; for (int k = 0; k < 9 && p[i] == 0.f; ++k) { } y[i] = 1.f;", 3,
     ),
     "endless recursion of loops": Pair(
-        Reason.ENDLESS_LOOP, I + "unsigned k = 1; do { k = k * 5u + 2u; __syncthreads(); } while (k); y[i] = k;",
-        I + "unsigned k = 1; do { k = k * 5u; __syncthreads(); } while (k < 1000u); y[i] = k;",
+        Reason.ENDLESS_LOOP, INDEX + "unsigned k = 1; do { k = k * 5u + 2u; __syncthreads(); } while (k); y[i] = k;",
+        INDEX + "unsigned k = 1; do { k = k * 5u; __syncthreads(); } while (k < 1000u); y[i] = k;",
     ),
-    "trap": Pair(Reason.TRAP, I + "if (x[i] > 60.f) __trap(); y[i] = 1.f;", I + "if (x[i] > 99.f) __trap(); y[i] = 1.f;", 3),
+    "trap": Pair(
+        Reason.TRAP, INDEX + "if (x[i] > 60.f) __trap(); y[i] = 1.f;",
+        INDEX + "if (x[i] > 99.f) __trap(); y[i] = 1.f;", 3,
+    ),
 }  # fmt: skip
 
 
-def _run(pair: Pair, body: str, checks: str, poison: str = "nan"):  # noqa: ANN202
+def _run(pair: Pair, body: str, checks: str, poison: str = "nan"):
     source = f'{pair.prelude}\nextern "C" __global__ void kern(const float* x, float* y, float* s, int n) {{ {body} }}'
     arguments: list[Argument | int | float] = [array("x", X), out("y", "float32", N), scratch("s", "float32", N), N]
     call = call_of(arguments, (pair.blocks,), (pair.threads,), pair.shared_bytes)
@@ -194,7 +206,7 @@ def test_what_bounds_leaves_out_is_named() -> None:
 def test_a_lane_that_took_no_part_gives_poison() -> None:
     """A block of 17 threads shuffles with a full mask: what comes from beyond differs between poisons."""
     pair = Pair(Reason.DEADLOCK, "", "", threads=17)
-    body = I + "y[i] = __shfl_down_sync(~0u, x[i], 4);"
+    body = INDEX + "y[i] = __shfl_down_sync(~0u, x[i], 4);"
     results = {p: output(_run(pair, body, "bounds", p), "y", "float32") for p in ("nan", "huge")}
     assert np.array_equal(results["nan"][:13], X[4:17])
     assert np.isnan(results["nan"][13:17]).all()

@@ -12,7 +12,8 @@ from kerneltrial.devices.cpu.forms import Form, Match
 
 _ROWS = 220
 _SPECIAL_FLOATS = {
-    "f32": [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x3F7FFFFF, 0x3F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC12345,
+    "f32": [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x3F7FFFFF, 0x3F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001,
+    0x7FC12345,
             0x7FFFFFFF, 0x4F000000, 0x4EFFFFFF, 0x5F000000, 0x3FC00000, 0x40200000, 0x33800000, 0x00000002],
     "f64": [0, 1, 0xFFFFFFFFFFFFF, 1 << 52, 0x3FF << 52, 0x3FE << 52, (0x7FF << 52) - 1, 0x7FF << 52, (0x7FF << 52) + 1,
             0x7FF8000000001234, 0x41DFFFFFFFC00000, 0x41E0000000000000, 0x43E0000000000000, 0x3FF8000000000000,
@@ -105,8 +106,10 @@ def _same(row: tuple[int, ...], want: tuple[int, ...], results: list[str], opcod
 
 @pytest.mark.parametrize(
     "opcode",
-    ["bfind.shiftamt.b32", "add.rn.s32", "fma.f32", "add.ftz.f64", "mul.s32", "cvt.rn.s32.f32", "setp.lt.b32", "cvt.f32.s32",
-     "min.ftz.f64", "shf.l.b32", "add.cc.u32", "bar.arrive", "wgmma.fence", "ld.global.f16", "lop3.and.b32", "add.f32.foo",
+    ["bfind.shiftamt.b32", "add.rn.s32", "fma.f32", "add.ftz.f64", "mul.s32", "cvt.rn.s32.f32", "setp.lt.b32",
+     "cvt.f32.s32",
+     "min.ftz.f64", "shf.l.b32", "add.cc.u32", "bar.arrive", "wgmma.fence", "ld.global.f16", "lop3.and.b32",
+     "add.f32.foo",
      "ADD.s32", "add.s32.", "add..s32", "div.f32", "sqrt.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"],
 )  # fmt: skip
 def test_what_is_not_in_the_table_is_not_found(opcode: str) -> None:

@@ -142,8 +142,9 @@ def kern(A, B, C):
 
 
 def test_numba_matmul() -> None:
-    from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
     from numba import cuda, types
+
+    from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
 
     space: dict[str, object] = {}
     exec(NUMBA, space)  # its source is a constant of this file

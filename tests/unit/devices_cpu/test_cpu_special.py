@@ -76,7 +76,8 @@ def _check(got: int, want: float, opcode: str, of: object) -> None:
 
 def _inputs() -> list[int]:
     draw = random.Random(7)
-    special = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00001, 0x42FE0000, 0x43000000, 0xC2FC0000,
+    special = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00001, 0x42FE0000, 0x43000000,
+    0xC2FC0000,
                0xC3150000, 0xC3160000, 0x3FC90FDB, 0x40490FDB, 0x3F7FFFFF, 0x3F800001]  # fmt: skip
     both = [s | sign for s in special for sign in (0, 0x80000000)]
     near = [int(np.float32(draw.uniform(-140, 140)).view(np.uint32)) for _ in range(150)]

@@ -9,13 +9,14 @@ from ptx_runner import HEADER, array, call_of, out, output, run
 POISON = 0xFFFFFFFF
 
 
-def _run(body: str, x: np.ndarray, threads: int = 64):  # noqa: ANN202
+def _run(body: str, x: np.ndarray, threads: int = 64):
     """`x` has a row of 4 words a thread, in %r0 to %r3; %r4 and %r5 go to the output."""
     ptx = f"""{HEADER}
 .visible .entry kern(.param .u64 px, .param .u64 py) {{
   .reg .b64 %x, %y, %o; .reg .b32 %t, %r<16>; .reg .pred %p<4>;
   ld.param.u64 %x, [px]; ld.param.u64 %y, [py]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 16; add.s64 %x, %x, %o;
-  mul.wide.u32 %o, %t, 8; add.s64 %y, %y, %o; ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%x]; mov.u32 %r4, 0; mov.u32 %r5, 0;
+  mul.wide.u32 %o, %t, 8; add.s64 %y, %y, %o; ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%x]; mov.u32 %r4, 0;
+  mov.u32 %r5, 0;
   {body}
   st.global.v2.u32 [%y], {{%r4, %r5}};
   ret;
@@ -47,10 +48,7 @@ def test_shuffle(mode: str, seed: int) -> None:
     x = _words(seed)
     widths = [32, 16, 8, 4, 2, 1]
     for thread in range(64):
-        if mode == "up":
-            control = (32 - draw.choice(widths)) << 8
-        else:
-            control = (32 - draw.choice(widths)) << 8 | 31
+        control = (32 - draw.choice(widths)) << 8 | (0 if mode == "up" else 31)
         x[thread, 2] = control if seed < 2 else draw.getrandbits(13)
     got = _run(f"shfl.sync.{mode}.b32 %r4|%p0, %r0, %r1, %r2, -1; selp.u32 %r5, 1, 0, %p0;", x)
     for thread in range(64):
@@ -90,7 +88,8 @@ def test_votes(seed: int) -> None:
     if seed == 2:
         x[32:, 0] = 0
     body = """setp.ne.u32 %p0, %r0, 0; vote.sync.ballot.b32 %r4, %p0, -1; vote.sync.any.pred %p1, %p0, -1;
-      vote.sync.all.pred %p2, %p0, -1; vote.sync.uni.pred %p3, %p0, -1; selp.u32 %r6, 1, 0, %p1; selp.u32 %r7, 2, 0, %p2;
+      vote.sync.all.pred %p2, %p0, -1; vote.sync.uni.pred %p3, %p0, -1; selp.u32 %r6, 1, 0, %p1;
+      selp.u32 %r7, 2, 0, %p2;
       selp.u32 %r8, 4, 0, %p3; or.b32 %r5, %r6, %r7; or.b32 %r5, %r5, %r8;"""
     got = _run(body, x)
     for warp in range(2):
@@ -131,10 +130,13 @@ def test_redux(what: str) -> None:
 
 def test_barriers_and_special_registers() -> None:
     x = _words(7)
-    body = """.shared .align 4 .b8 s[256]; shl.b32 %r6, %t, 2; st.shared.u32 [%r6], %r0; bar.sync 0; sub.u32 %r7, 252, %r6;
+    body = """.shared .align 4 .b8 s[256]; shl.b32 %r6, %t, 2; st.shared.u32 [%r6], %r0; bar.sync 0; sub.u32 %r7,
+    252, %r6;
       ld.shared.u32 %r4, [%r7]; barrier.sync 1; mov.u32 %r8, %laneid; mov.u32 %r9, %lanemask_lt; mov.u32 %r10, %warpid;
-      mov.u32 %r11, %nwarpid; mov.u32 %r12, %ntid.x; mov.u32 %r13, %lanemask_ge; add.u32 %r5, %r9, %r13; not.b32 %r5, %r5;
-      add.u32 %r5, %r5, %r8; shl.b32 %r10, %r10, 8; add.u32 %r5, %r5, %r10; shl.b32 %r11, %r11, 16; add.u32 %r5, %r5, %r11;
+      mov.u32 %r11, %nwarpid; mov.u32 %r12, %ntid.x; mov.u32 %r13, %lanemask_ge; add.u32 %r5, %r9,
+      %r13; not.b32 %r5, %r5;
+      add.u32 %r5, %r5, %r8; shl.b32 %r10, %r10, 8; add.u32 %r5, %r5, %r10; shl.b32 %r11, %r11, 16; add.u32 %r5,
+      %r5, %r11;
       shl.b32 %r12, %r12, 20; add.u32 %r5, %r5, %r12;"""
     got = _run(body, x)
     assert got[:, 0].tolist() == x[::-1, 0].tolist()
@@ -146,9 +148,11 @@ def test_threads_in_three_dimensions() -> None:
     ptx = f"""{HEADER}
 .visible .entry kern(.param .u64 py) {{
   .reg .b64 %y, %o; .reg .b32 %r<12>;
-  ld.param.u64 %y, [py]; mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y;
+  ld.param.u64 %y, [py]; mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %r3,
+  %ctaid.x; mov.u32 %r4, %ctaid.y;
   mov.u32 %r5, %ctaid.z; mov.u32 %r6, %nctaid.x; mov.u32 %r7, %nctaid.y;
-  mad.lo.u32 %r8, %r5, %r7, %r4; mad.lo.u32 %r8, %r8, %r6, %r3; mad.lo.u32 %r9, %r2, 3, %r1; mad.lo.u32 %r9, %r9, 5, %r0;
+  mad.lo.u32 %r8, %r5, %r7, %r4; mad.lo.u32 %r8, %r8, %r6, %r3; mad.lo.u32 %r9, %r2, 3, %r1; mad.lo.u32 %r9, %r9,
+  5, %r0;
   mad.lo.u32 %r10, %r8, 30, %r9; mul.wide.u32 %o, %r10, 4; add.s64 %y, %y, %o; st.global.u32 [%y], %r10;
   ret;
 }}"""

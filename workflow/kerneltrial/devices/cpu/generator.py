@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.flow import Block, Flow, Step, bits
 from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
+from kerneltrial.devices.cpu.lower_float import canonical_nan
 from kerneltrial.devices.cpu.operands import Operands
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand, Register
@@ -196,7 +197,8 @@ class Generator(Operands):
         result = form.lower(self.body, fields, *values)
         operand, type_ = destinations[0]
         if form.nan and not (isinstance(operand, Register) and operand.index in self.flow.pure):
-            result = self.canonical(result)
+            result = canonical_nan(self.body, self.body.op(f"bitcast float {result} to i32"))
+            type_ = "b32"
         self.assign_results(operand, type_, result, instruction)
 
     # -- what a variant that counts adds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kerneltrial.devices.cpu.access import Access
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import LLVM, flush
+from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan, flush
 from kerneltrial.devices.cpu.syntax import WIDTHS, Instruction, Memory, Sink
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def _atomic(g: Generator, instruction: Instruction, f: Fields) -> None:
     llvm_type = LLVM.get(type_, f"i{width}")
     old = g.body.op(f"load {llvm_type}, ptr {pointer}, align {width // 8}")
     if type_ == "f32":
-        new = _float_sum(g.body, old, values[0], shared)
+        bits = g.body.op(f"bitcast float {_float_sum(g.body, old, values[0], shared)} to i32")
+        llvm_type, new = "i32", canonical_nan(g.body, bits)
     elif type_ == "f64":
         new = g.body.op(f"fadd double {old}, {values[0]}")
     else:
@@ -43,10 +44,7 @@ def _float_sum(b: Body, old: str, value: str, shared: str) -> str:
     """PTX: in global memory, subnormal operands and results are flushed; in shared memory they are not."""
     plain = b.op(f"fadd float {old}, {value}")
     flushed = flush(b, b.op(f"fadd float {flush(b, old)}, {flush(b, value)}"))
-    total = b.op(f"select i1 {shared}, float {plain}, float {flushed}")
-    nan = b.op(f"fcmp uno float {total}, 0.0")
-    bits = b.op(f"bitcast float {total} to i32")
-    return b.op(f"bitcast i32 {b.op(f'select i1 {nan}, i32 {0x7FFFFFFF}, i32 {bits}')} to float")
+    return b.op(f"select i1 {shared}, float {plain}, float {flushed}")
 
 
 def _combine(b: Body, what: str, type_: str, old: str, value: str, swap: str = "") -> str:

@@ -88,8 +88,8 @@ def _to_half(b: Body, f: Fields, x: str) -> str:
     if f["sat"]:
         x = output(b, {"sat": f["sat"], "t": "f32"}, x)
     bits = b.op(f"bitcast half {b.op(f'fptrunc float {x} to half')} to i16")
-    nan = b.op(f"fcmp uno float {x}, {x}")
-    return b.op(f"bitcast i16 {b.op(f'select i1 {nan}, i16 {0x7FFF}, i16 {bits}')} to half")
+    nan = b.op(f"icmp ugt i16 {b.op(f'and i16 {bits}, {0x7FFF}')}, {0x7C00}")
+    return b.op(f"select i1 {nan}, i16 {0x7FFF}, i16 {bits}")
 
 
 _G = "convert"
@@ -109,5 +109,5 @@ FORMS = (
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_FTZ}{_SAT}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True),
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_SAT}.f64.{{t:f64}}", "=f64 f64", _same, _G),
     Form(f"cvt{_FTZ}{_SAT}.f32.f16", "=f32 f16", _from_half, _G, nan=True),
-    Form(f"cvt.rn{_SAT}.f16.f32", "=f16 f32", _to_half, _G),
+    Form(f"cvt.rn{_SAT}.f16.f32", "=b16 f32", _to_half, _G),
 )

@@ -22,6 +22,15 @@ def flush(b: Body, x: str) -> str:
     return b.op(f"bitcast i32 {b.op(f'select i1 {small}, i32 {sign}, i32 {bits}')} to float")
 
 
+def canonical_nan(b: Body, bits: str) -> str:
+    """The bits of an f32 result with every NaN made 0x7fffffff.
+
+    In integers throughout: LLVM takes all NaNs for equal, and drops a choice between two of them.
+    """
+    size = b.op(f"and i32 {bits}, {0x7FFFFFFF}")
+    return b.op(f"select i1 {b.op(f'icmp ugt i32 {size}, {0x7F800000}')}, i32 {0x7FFFFFFF}, i32 {bits}")
+
+
 def inputs(b: Body, f: Fields, *values: str) -> list[str]:
     """Operands, flushed where the instruction has .ftz."""
     return [flush(b, v) for v in values] if f.get("ftz") else list(values)

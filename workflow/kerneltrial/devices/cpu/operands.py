@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.flow import Flow
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import LLVM
+from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
 from kerneltrial.devices.cpu.syntax import (
@@ -119,8 +119,7 @@ class Operands:
                 actual = WIDTHS[self.function.registers[index]]
                 raw = body.op(f"load i{actual}, ptr %r{index}")
                 if index in self.flow.pure:
-                    value = self.canonical(body.op(f"bitcast i32 {raw} to float"))
-                    raw = body.op(f"bitcast float {value} to i32")
+                    raw = canonical_nan(body, raw)
                 return self._resized(raw, actual, width, type_)
             case Not(register):
                 return body.op(f"xor i1 {self.bits(register, 1)}, true")
@@ -131,13 +130,6 @@ class Operands:
             case Symbol():
                 return self._resized(self.symbol_address(operand), 64, width, type_)
         raise unsupported_instruction("an operand of this kind")
-
-    def canonical(self, value: str) -> str:
-        """A result of f32 arithmetic: every NaN becomes 0x7fffffff."""
-        body = self.body
-        nan = body.op(f"fcmp uno float {value}, 0.0")
-        bits = body.op(f"bitcast float {value} to i32")
-        return body.op(f"bitcast i32 {body.op(f'select i1 {nan}, i32 {0x7FFFFFFF}, i32 {bits}')} to float")
 
     def _resized(self, raw: str, actual: int, width: int, type_: str) -> str:
         if actual == width:
