@@ -41,12 +41,18 @@ def _run(ptx: str, entry: str = "kern", budget: int = 100_000):
     ["0", "1", "-8", "0x7FFFFFFFFFF8", "-4096", "0x7E0000000000", "0x7E0000000FF8", "0x010000000000", "0x0100000FFFF8",
      "0x020000000000", "0x400000", "0x8000000000000000", "0x7DFFFFFFFFF8", "0xFFFFFFFFFFFFFFF8"],
 )  # fmt: skip
-@pytest.mark.parametrize("space", [".global", ".shared", ".local", ".const", ""])
-@pytest.mark.parametrize("write", [False, True])
-def test_no_address_outside_the_buffers_is_reached(address: str, space: str, write: bool) -> None:
-    if write and space == ".const":
-        pytest.skip("there is no such store")
-    access = f"st{space}.u64 [%d2], %d3;" if write else f"ld{space}.u64 %d3, [%d2]; st.global.u64 [%d1], %d3;"
+@pytest.mark.parametrize(
+    "access",
+    [
+        *(
+            f"ld{space}.u64 %d3, [%d2]; st.global.u64 [%d1], %d3;"
+            for space in ("", ".global", ".shared", ".local", ".const")
+        ),
+        *(f"st{space}.u64 [%d2], %d3;" for space in ("", ".global", ".shared", ".local")),
+        "red.add.u64 [%d2], %d3;",
+    ],
+)
+def test_no_address_outside_the_buffers_is_reached(address: str, access: str) -> None:
     done = _run(_kernel(f"mov.u64 %d2, {address}; mov.u64 %d3, 7; {access}"))
     assert not done.completed
     assert done.findings[0].reason is Reason.OUT_OF_BOUNDS

@@ -4,7 +4,8 @@ Guards on calls and on instructions where threads wait for each other become bra
 """
 
 from kerneltrial.devices.cpu.refusals import unreadable, unsupported_feature, unsupported_instruction
-from kerneltrial.devices.cpu.statements import MAX_STATEMENTS, label_key
+from kerneltrial.devices.cpu.scopes import label_key
+from kerneltrial.devices.cpu.statements import MAX_STATEMENTS
 from kerneltrial.devices.cpu.syntax import (
     Function,
     Group,

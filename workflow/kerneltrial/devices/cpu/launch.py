@@ -37,7 +37,7 @@ def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
         raise unsupported_feature("thread block clusters")
     if launch.cooperative:
         raise unsupported_feature("cooperative launches: blocks run one after the other")
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    threads = _threads(launch)
     limit = min(at.MAX_THREADS, kernel.function.max_threads)
     shared = _shared_bytes(kernel, launch)
     if any(not 1 <= g <= m for g, m in zip(launch.grid, _MAX_GRID, strict=True)):
@@ -93,6 +93,33 @@ def _contexts(kernel: Kernel, block: tuple[int, int, int]) -> NDArray[np.uint8]:
     return contexts
 
 
+def _threads(launch: ResolvedLaunch) -> int:
+    return launch.block[0] * launch.block[1] * launch.block[2]
+
+
+def _geometry(launch: ResolvedLaunch) -> dict[str, int]:
+    """Fields of the block's state that the plan gives."""
+    return {
+        **{f"nctaid.{axis}": value for axis, value in zip("xyz", launch.grid, strict=True)},
+        **{f"ntid.{axis}": value for axis, value in zip("xyz", launch.block, strict=True)},
+        "threads": _threads(launch),
+        "dynamic_bytes": launch.shared_bytes,
+    }
+
+
+def _of_kernel(kernel: Kernel) -> dict[str, int]:
+    """Fields of the block's state that the compiled kernel gives."""
+    return {
+        "thread": kernel.address,
+        "thread_budget": kernel.instructions + 1,
+        "granule_shift": kernel.granule_shift,
+        "context_bytes": kernel.layout.context_bytes,
+        "public_bytes": 4 * kernel.layout.public_words,
+        "local_offset": kernel.layout.local_offset,
+        "local_bytes": kernel.layout.local_bytes,
+    }
+
+
 def run_launch(
     kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None = None
 ) -> Launched:
@@ -105,30 +132,19 @@ def run_launch(
     shadow[:] = 0
     parameters = _parameter_bytes(kernel, launch, arena)
     contexts = _contexts(kernel, launch.block)
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
     state = np.zeros(at.BLOCK_BYTES // 8, np.int64)
-    fields = {
-        **{f"nctaid.{axis}": value for axis, value in zip("xyz", launch.grid, strict=True)},
-        **{f"ntid.{axis}": value for axis, value in zip("xyz", launch.block, strict=True)},
+    fields = _geometry(launch) | {
         "shared": shared.ctypes.data,
         "params": parameters.ctypes.data,
-        "threads": threads,
         "shared_bytes": shared_bytes,
-        "dynamic_bytes": launch.shared_bytes,
         "arena": arena.memory.ctypes.data,
         "arena_bytes": arena.memory.size,
         "flags": arena.flags.ctypes.data,
         "globals": at.GLOBAL_BASE + arena.image_start,
         "budget": budget,
-        "thread_budget": kernel.instructions + 1,
         "shadow": shadow.ctypes.data,
-        "granule_shift": kernel.granule_shift,
         "epoch": 1,
-        "context_bytes": kernel.layout.context_bytes,
-        "public_bytes": 4 * kernel.layout.public_words,
-        "local_offset": kernel.layout.local_offset,
-        "local_bytes": kernel.layout.local_bytes,
-        "thread": kernel.address,
+        **_of_kernel(kernel),
         "poison": arena.poison * 0x01010101,
         "check_exits": int(checks_all),
         **(tallies.fields() if tallies else {}),
@@ -136,7 +152,7 @@ def run_launch(
     for name, value in fields.items():
         state[at.BLOCK[name] // 8] = value
     finding = None
-    if not run_grid(state.ctypes.data, contexts.ctypes.data, threads):
+    if not run_grid(state.ctypes.data, contexts.ctypes.data, _threads(launch)):
         finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
     budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
     return Launched(finding, budget_left, barriers, shared_bytes)

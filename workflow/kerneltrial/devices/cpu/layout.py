@@ -13,7 +13,7 @@ _BLOCK_FIELDS = (
     "shared", "params", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z", "ntid.x",
     "ntid.y", "ntid.z", "threads", "shared_bytes", "dynamic_bytes", "arena", "arena_bytes", "flags",
     "globals", "budget", "thread_budget", "fault", "fault_site", "fault_address", "fault_thread",
-    "fault_other", "shadow", "granule_shift", "epoch", "block_epoch", "first_epoch", "contexts",
+    "fault_other", "shadow", "granule_shift", "epoch", "block_epoch",
     "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
     "after_pass", "suspect", "suspect_address", "suspect_thread",

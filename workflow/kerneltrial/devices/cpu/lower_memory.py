@@ -77,14 +77,13 @@ def _space(f: Fields) -> str:
 
 
 def _load(g: Generator, instruction: Instruction, f: Fields) -> None:
-    target, memory = instruction.operands
-    assert isinstance(memory, Memory)
+    target = instruction.operands[0]
     items = _items(target)
     width = WIDTHS[f["t"]]
     lanes = int(f["v"][2:] or 1) if f["v"] else 1
     if len(items) != lanes or (lanes > 1) != isinstance(target, Vector):
         raise unsupported_instruction(f"{instruction.opcode} with {len(items)} registers", instruction.line)
-    pointer = _place(g, instruction, memory, _space(f), "read", width // 8 * lanes)
+    pointer = _place(g, instruction, _space(f), "read", width // 8 * lanes)
     for n, item in enumerate(items):
         here = g.body.op(f"getelementptr i8, ptr {pointer}, i64 {n * width // 8}")
         raw = g.body.op(f"load i{width}, ptr {here}, align {width // 8}")
@@ -92,8 +91,7 @@ def _load(g: Generator, instruction: Instruction, f: Fields) -> None:
 
 
 def _store(g: Generator, instruction: Instruction, f: Fields) -> None:
-    memory, source = instruction.operands
-    assert isinstance(memory, Memory)
+    source = instruction.operands[1]
     items = _items(source)
     width = WIDTHS[f["t"]]
     lanes = int(f["v"][2:] or 1) if f["v"] else 1
@@ -104,13 +102,15 @@ def _store(g: Generator, instruction: Instruction, f: Fields) -> None:
         if isinstance(item, Register) and WIDTHS[g.function.registers[item.index]] < width:
             raise unsupported_instruction(f"{instruction.opcode} with a narrow register", instruction.line)
         values.append(g.bits(item, width, f["t"]))
-    pointer = _place(g, instruction, memory, _space(f), "write", width // 8 * lanes)
+    pointer = _place(g, instruction, _space(f), "write", width // 8 * lanes)
     for n, value in enumerate(values):
         here = g.body.op(f"getelementptr i8, ptr {pointer}, i64 {n * width // 8}")
         g.body.do(f"store i{width} {value}, ptr {here}, align {width // 8}")
 
 
-def _place(g: Generator, instruction: Instruction, memory: Memory, space: str, kind: str, size: int) -> str:
+def _place(g: Generator, instruction: Instruction, space: str, kind: str, size: int) -> str:
+    """The host pointer of the instruction's memory operand."""
+    memory = next(operand for operand in instruction.operands if isinstance(operand, Memory))
     if space == "param":
         place = memory.place
         if not isinstance(place, SlotSymbol):

@@ -2,7 +2,8 @@
 
 from kerneltrial.devices.cpu.lexer import Token, tokens
 from kerneltrial.devices.cpu.refusals import unreadable, unsupported_feature
-from kerneltrial.devices.cpu.statements import Scopes, StatementReader
+from kerneltrial.devices.cpu.scopes import Scopes
+from kerneltrial.devices.cpu.statements import StatementReader
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Module, SlotSpace
 from kerneltrial.devices.cpu.tokens import Cursor
 from kerneltrial.devices.cpu.variables import LINKAGE, VariableReader, integer

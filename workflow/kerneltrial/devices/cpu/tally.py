@@ -34,65 +34,87 @@ def _load(b: Body, array: str, type_: str, index: str) -> str:
     return b.op(f"load {type_}, ptr {_item(b, array, type_, index)}")
 
 
+class _Logs:
+    """The logs of a warp's lanes, each read from its head on."""
+
+    def __init__(self, b: Body) -> None:
+        self.b = b
+        self.heads = b.variable("[32 x i32]").pointer
+        self.addresses = b.variable("[32 x i64]").pointer
+        self.lengths = b.field("%blk", at.BLOCK["log_lengths"], "ptr")
+        self.log = b.field("%blk", at.BLOCK["log"], "ptr")
+        self.stride = b.field("%blk", at.BLOCK["log_stride"], "i64")
+        self.lanes = b.op("sub i32 %hi, %lo")
+
+    def rewind(self) -> None:
+        """Begin at the start of each log; one that overflowed ends at its capacity."""
+        b = self.b
+        capacity = b.field("%blk", at.BLOCK["log_capacity"], "i32")
+        with b.loop(0, self.lanes) as lane:
+            b.do(f"store i32 0, ptr {_item(b, self.heads, 'i32', lane)}")
+            over = b.op(f"icmp sgt i32 {_load(b, self.lengths, 'i32', lane)}, {capacity}")
+            with b.when(over):
+                _add(b, OVERFLOWS, "1")
+                b.do(f"store i32 {capacity}, ptr {_item(b, self.lengths, 'i32', lane)}")
+
+    def _next(self, lane: str) -> tuple[str, str]:
+        """Whether the lane has an access left, and its log entry (the first one where it has none)."""
+        b = self.b
+        head = _load(b, self.heads, "i32", lane)
+        left = b.op(f"icmp slt i32 {head}, {_load(b, self.lengths, 'i32', lane)}")
+        safe = b.op(f"select i1 {left}, i32 {head}, i32 0")
+        wide = b.op(f"sext i32 {lane} to i64")
+        mine = b.op(f"getelementptr i8, ptr {self.log}, i64 {b.op(f'mul i64 {wide}, {self.stride}')}")
+        return left, _load(b, mine, "i64", safe)
+
+    def earliest(self) -> str:
+        """The least place in the code among the accesses that come next."""
+        b = self.b
+        least = b.variable("i64", _NO_KEY)
+        with b.loop(0, self.lanes) as lane:
+            left, entry = self._next(lane)
+            key = b.op(f"lshr i64 {entry}, {ADDRESS_BITS}")
+            candidate = b.op(f"select i1 {left}, i64 {key}, i64 {_NO_KEY}")
+            least.set(b.call("i64", "llvm.umin.i64", ("i64", least.get()), ("i64", candidate)))
+        return least.get()
+
+    def take(self, chosen: str) -> str:
+        """Step over the accesses at the place `chosen`, keep their addresses, give their number."""
+        b = self.b
+        count = b.variable("i32", 0)
+        with b.loop(0, self.lanes) as lane:
+            left, entry = self._next(lane)
+            same = b.op(f"icmp eq i64 {b.op(f'lshr i64 {entry}, {ADDRESS_BITS}')}, {chosen}")
+            with b.when(b.op(f"and i1 {left}, {same}")):
+                passed = b.op(f"add i32 {_load(b, self.heads, 'i32', lane)}, 1")
+                b.do(f"store i32 {passed}, ptr {_item(b, self.heads, 'i32', lane)}")
+                address = b.op(f"and i64 {entry}, {(1 << ADDRESS_BITS) - 1}")
+                b.do(f"store i64 {address}, ptr {_item(b, self.addresses, 'i64', count.get())}")
+                count.set(b.op(f"add i32 {count.get()}, 1"))
+        return count.get()
+
+
 def after_pass() -> tuple[str, Body]:
     """`after_pass(block, lo, hi)`: merge the logs of the lanes lo..hi and add up what they say."""
     b = Body()
-    heads = b.variable("[32 x i32]").pointer
-    addresses = b.variable("[32 x i64]").pointer
-    lengths = b.field("%blk", at.BLOCK["log_lengths"], "ptr")
-    log = b.field("%blk", at.BLOCK["log"], "ptr")
-    stride = b.field("%blk", at.BLOCK["log_stride"], "i64")
-    capacity = b.field("%blk", at.BLOCK["log_capacity"], "i32")
-    lanes = b.op("sub i32 %hi, %lo")
-    with b.loop(0, lanes) as lane:
-        b.do(f"store i32 0, ptr {_item(b, heads, 'i32', lane)}")
-        over = b.op(f"icmp sgt i32 {_load(b, lengths, 'i32', lane)}, {capacity}")
-        with b.when(over):
-            _add(b, OVERFLOWS, "1")
-            b.do(f"store i32 {capacity}, ptr {_item(b, lengths, 'i32', lane)}")
-    again, work, end = b.label(), b.label(), b.label()
+    logs = _Logs(b)
+    logs.rewind()
+    again, work, shared, global_, end = (b.label() for _ in range(5))
     b.jump(again)
     b.place(again)
-    least = b.variable("i64", _NO_KEY)
-
-    def head(lane: str) -> tuple[str, str]:
-        """Whether the lane has an access left, and the log entry (the first one where it has none)."""
-        at_ = b.op(f"load i32, ptr {_item(b, heads, 'i32', lane)}")
-        left = b.op(f"icmp slt i32 {at_}, {_load(b, lengths, 'i32', lane)}")
-        safe = b.op(f"select i1 {left}, i32 {at_}, i32 0")
-        wide = b.op(f"sext i32 {lane} to i64")
-        mine = b.op(f"getelementptr i8, ptr {log}, i64 {b.op(f'mul i64 {wide}, {stride}')}")
-        return left, b.op(f"load i64, ptr {_item(b, mine, 'i64', safe)}")
-
-    with b.loop(0, lanes) as lane:
-        left, entry = head(lane)
-        key = b.op(f"lshr i64 {entry}, {ADDRESS_BITS}")
-        candidate = b.op(f"select i1 {left}, i64 {key}, i64 {_NO_KEY}")
-        least.set(b.call("i64", "llvm.umin.i64", ("i64", least.get()), ("i64", candidate)))
-    chosen = least.get()
+    chosen = logs.earliest()
     b.branch(b.op(f"icmp eq i64 {chosen}, {_NO_KEY}"), end, work)
     b.place(work)
-    count = b.variable("i32", 0)
-    with b.loop(0, lanes) as lane:
-        left, entry = head(lane)
-        same = b.op(f"icmp eq i64 {b.op(f'lshr i64 {entry}, {ADDRESS_BITS}')}, {chosen}")
-        with b.when(b.op(f"and i1 {left}, {same}")):
-            place = _item(b, heads, "i32", lane)
-            passed = b.op(f"load i32, ptr {place}")
-            b.do(f"store i32 {b.op(f'add i32 {passed}, 1')}, ptr {place}")
-            address = b.op(f"and i64 {entry}, {(1 << ADDRESS_BITS) - 1}")
-            b.do(f"store i64 {address}, ptr {_item(b, addresses, 'i64', count.get())}")
-            count.set(b.op(f"add i32 {count.get()}, 1"))
-    shared, global_ = b.label(), b.label()
+    count = logs.take(chosen)
     b.branch(b.op(f"trunc i64 {chosen} to i1"), shared, global_)
     b.place(global_)
-    b.do(f"call void @count_sectors(ptr %blk, ptr {addresses}, i32 {count.get()})")
+    b.do(f"call void @count_sectors(ptr %blk, ptr {logs.addresses}, i32 {count})")
     b.jump(again)
     b.place(shared)
     sizes = b.field("%blk", at.BLOCK["sizes"], "ptr")
     site = b.op(f"lshr i64 {chosen}, 1")
     size = b.op(f"load i32, ptr {b.op(f'getelementptr i32, ptr {sizes}, i64 {site}')}")
-    b.do(f"call void @count_conflicts(ptr %blk, ptr {addresses}, i32 {count.get()}, i32 {size})")
+    b.do(f"call void @count_conflicts(ptr %blk, ptr {logs.addresses}, i32 {count}, i32 {size})")
     b.jump(again)
     b.place(end)
     b.do("ret void")
