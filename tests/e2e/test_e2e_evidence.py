@@ -90,7 +90,8 @@ def test_no_winner_leaves_no_best_kernel_and_says_why(fresh):
         (fresh.folder / f"kernels/scale_add/candidates/{name}.plan.yaml").unlink()
     fresh.run()
     assert not list((fresh.folder / "reports/tiny").glob("best.*"))
-    assert "no_winner" in (fresh.folder / "reports/tiny/summary.json").read_text()
+    summary = json.loads((fresh.folder / "reports/tiny/summary.json").read_bytes())
+    assert summary["best"] == {"state": "none", "why": "none of 3 candidates was right on every public case"}
     decision = json.loads((fresh.results / "decision.json").read_bytes())["body"]
     assert decision["outcome"] == "NO-GO"
 

@@ -322,7 +322,11 @@ def qualification(device: Device, unchecked: tuple[Finding, ...] = ()) -> Qualif
         second_opinion=SecondOpinion(
             by="cases/matmul_f32/reference.cu", agrees=True, detail="worst 0.2 of the bound over 15 draws"
         ),
-        performance=BaselineLatency(cases=BASELINE_US) if cuda else BaselineCounts(cases=BASELINE_SCORE),
+        performance=(
+            BaselineLatency(cases=BASELINE_US, samples={name: digest(name.encode()) for name in BASELINE_US})
+            if cuda
+            else BaselineCounts(cases=BASELINE_SCORE, samples={name: digest(name.encode()) for name in BASELINE_SCORE})
+        ),
         unchecked=unchecked,
     )
 

@@ -8,8 +8,8 @@ from test_gpu_timing import request_of
 
 from kerneltrial.devices.device import Conditions, Refused
 from kerneltrial.devices.runner import Runner, preload
-from kerneltrial.measure.confirm import confirmed_case, draw_process, process_request
-from kerneltrial.measure.rounds import case_latency, time_candidate, without_outputs
+from kerneltrial.measure.confirm import confirmed_case, process_request
+from kerneltrial.measure.rounds import case_latency, without_outputs
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.canonical import canonical
@@ -60,7 +60,7 @@ def test_after_a_fault_or_a_hang_the_next_call_has_a_fresh_child(nursery, card, 
 
 def test_samples_from_the_child_become_a_record(runner, matmul):
     request = request_of(matmul, product("naive", *SHAPE), matmul, product("naive", *SHAPE), rounds=30)
-    samples = time_candidate(runner, request, [factors(*SHAPE, seed) for seed in (0, 3)])
+    samples = runner.time(request, [factors(*SHAPE, seed) for seed in (0, 3)])
     assert np.frombuffer(samples.outputs[1]["c"], np.float32).size == 256 * 256
     latency = case_latency("square", without_outputs(samples), "0" * 64, 0.95)
     assert latency.speedup.middle == pytest.approx(1, abs=0.01)
@@ -90,12 +90,10 @@ def test_a_candidate_that_faults_while_timed_is_refused_and_the_next_is_timed(ru
 def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matmul):
     call = product("blocked", *SHAPE)
     request = request_of(matmul, call, matmul, call, rounds=30)
-    processes = [
-        draw_process(
-            lambda: Runner(nursery, "cuda", arch=card.device.arch), process_request(request, p), [factors(*SHAPE, p)]
-        )
-        for p in range(5)
-    ]
+    processes = []
+    for p in range(5):
+        with Runner(nursery, "cuda", arch=card.device.arch) as fresh:
+            processes.append(fresh.time(process_request(request, p), [factors(*SHAPE, p)]))
     case = confirmed_case("square", processes, ["0" * 64] * 5, 0.95)
     print([f"{value:.5f}" for value in (case.speedup.low, case.speedup.middle, case.speedup.high)])
     assert case.processes == 5

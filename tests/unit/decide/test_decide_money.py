@@ -29,7 +29,8 @@ def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation
 
 
 def prized(baseline_us: float, calls: int, gpu_hour_usd: str = "3.60") -> KnownPrize:
-    qualified = msgspec.structs.replace(qualification(H200), performance=BaselineLatency(cases={SQUARE: baseline_us}))
+    performance = BaselineLatency(cases={SQUARE: baseline_us}, samples={})
+    qualified = msgspec.structs.replace(qualification(H200), performance=performance)
     now = agreed(False, calls={SQUARE: calls}, gpu_hour_usd=gpu_hour_usd)
     known = prize(qualified, now.policy, now.prices, now.workload).prize
     assert isinstance(known, KnownPrize)

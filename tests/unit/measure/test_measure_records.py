@@ -1,6 +1,5 @@
 """From samples to the records that stages write."""
 
-from contextlib import contextmanager
 from math import exp, log
 
 import pytest
@@ -49,24 +48,6 @@ def counts(**more) -> Counts:
     return Counts(**(usual | more))
 
 
-class FakeRunner:
-    """Gives prepared samples, and keeps what it was asked."""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples, self.asked, self.loaded = samples, [], []
-
-    def time(self, request, values):
-        self.asked.append((request, values))
-        return self.samples
-
-    def load(self, binary):
-        self.loaded.append(binary)
-
-    def count(self, call, values, conditions):
-        self.asked.append((call, values, conditions))
-        return counts()
-
-
 def test_a_case_latency_holds_medians_and_the_speedup():
     latency = rounds.case_latency("m", drawn(1.5), DIGEST, 0.95)
     assert latency.baseline_warm_us == pytest.approx(6.45)
@@ -84,19 +65,11 @@ def test_the_speedup_of_a_slower_kernel_is_below_one():
     assert rounds.case_latency("m", drawn(0.8), DIGEST, 0.95).speedup.high < 1
 
 
-def test_drawing_asks_the_runner_once_and_outputs_can_be_left_out():
-    runner = FakeRunner(drawn(1.1))
-    got = rounds.time_candidate(runner, REQUEST, ({"x": 1},))
-    assert runner.asked == [(REQUEST, [{"x": 1}])]
-    assert got.outputs == ({"c": b"1234"},)
-    assert rounds.without_outputs(got).outputs == ()
-    assert rounds.without_outputs(got).warm_us == got.warm_us
-
-
-def test_counting_loads_first():
-    runner = FakeRunner(drawn(1.0))
-    assert rounds.count_candidate(runner, BINARY, CALL, {}, None) == counts()
-    assert runner.loaded == [BINARY]
+def test_outputs_can_be_left_out_and_nothing_else_is():
+    whole = drawn(1.1)
+    assert whole.outputs
+    assert rounds.without_outputs(whole).outputs == ()
+    assert rounds.without_outputs(whole).warm_us == whole.warm_us
 
 
 def test_case_counts_compare_costs():
@@ -112,19 +85,6 @@ def test_each_process_of_a_confirmation_has_its_own_seed_and_abba_order():
     assert {request.order for request in requests} == {"abba"}
     assert requests[2] == confirm.process_request(REQUEST, 2)
     assert requests[0].baseline == REQUEST.baseline
-
-
-def test_each_process_is_opened_and_closed():
-    seen = []
-
-    @contextmanager
-    def open_runner():
-        seen.append("opened")
-        yield FakeRunner(drawn(1.2))
-        seen.append("closed")
-
-    confirm.draw_process(open_runner, confirm.process_request(REQUEST, 0), [{}])
-    assert seen == ["opened", "closed"]
 
 
 def test_a_confirmed_case_is_a_t_interval_over_processes():

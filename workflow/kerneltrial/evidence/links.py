@@ -20,7 +20,16 @@ def _walk(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _digests(value: Any) -> Iterator[str]:
-    for text in value if isinstance(value, list) else [value]:
+    match value:
+        case str():
+            several: list[Any] = [value]
+        case dict():
+            several = list(value.values())
+        case list():
+            several = value
+        case _:
+            several = []
+    for text in several:
         if isinstance(text, str) and len(text) == 64:
             yield text
 

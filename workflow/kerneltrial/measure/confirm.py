@@ -1,16 +1,14 @@
 """The confirmation's figures: fresh processes for the winner, ABBA rounds, Student's t over process medians."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from math import fsum
 from statistics import median
 
 import msgspec
 
-from kerneltrial.devices.device import Samples, TimingRequest, Values
+from kerneltrial.devices.device import Samples, TimingRequest
 from kerneltrial.measure import statistics
-from kerneltrial.measure.rounds import Timer
 from kerneltrial.records.confirmation import ConfirmedCase
 from kerneltrial.records.record import Digest, Interval
 
@@ -20,14 +18,6 @@ def process_request(request: TimingRequest, process: int) -> TimingRequest:
     text = f"confirmation {request.seed} {process}".encode()
     seed = int.from_bytes(hashlib.sha256(text).digest()[:6])
     return msgspec.structs.replace(request, order="abba", seed=seed)
-
-
-def draw_process(
-    open_runner: Callable[[], AbstractContextManager[Timer]], request: TimingRequest, values: Sequence[Values]
-) -> Samples:
-    """Draw the samples of one fresh process; `request` comes from `process_request`."""
-    with open_runner() as runner:
-        return runner.time(request, list(values))
 
 
 def confirmed_case(

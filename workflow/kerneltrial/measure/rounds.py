@@ -1,48 +1,13 @@
-"""The search's own figures: one process a candidate. Drawn from a runner, then turned into records by pure functions.
-
-A stage stores what was drawn before it computes with it:
-
-    stored = measurements.once(key, lambda: time_candidate(runner, request, values), Samples)
-    case_latency("m1024", stored.value, stored.digest, confidence)
-"""
-
-from collections.abc import Sequence
-from typing import Protocol
+"""The search's own figures: one process a candidate. What a runner drew becomes records, by pure functions."""
 
 import msgspec
 
-from kerneltrial.devices.device import Binary, Conditions, Samples, TimingRequest, Values
-from kerneltrial.inputs.calls import Call
+from kerneltrial.devices.device import Samples
 from kerneltrial.measure import statistics
 from kerneltrial.measure.score import score
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.record import Digest
 from kerneltrial.records.timing import CaseCounts, CaseLatency
-
-
-class Timer(Protocol):
-    """What times: a `devices.runner.Runner`."""
-
-    def time(self, request: TimingRequest, values: list[Values]) -> Samples: ...
-
-
-class Counter(Protocol):
-    """What counts: a `devices.runner.Runner`."""
-
-    def load(self, binary: Binary) -> object: ...
-
-    def count(self, call: Call, values: Values, conditions: Conditions) -> Counts: ...
-
-
-def time_candidate(runner: Timer, request: TimingRequest, values: Sequence[Values]) -> Samples:
-    """Draw the samples of one candidate and case; `Refused` and `DeviceProblem` pass through."""
-    return runner.time(request, list(values))
-
-
-def count_candidate(runner: Counter, binary: Binary, call: Call, values: Values, conditions: Conditions) -> Counts:
-    """Draw the counts of one binary and case; `Refused` and `DeviceProblem` pass through."""
-    runner.load(binary)
-    return runner.count(call, values, conditions)
 
 
 def without_outputs(samples: Samples) -> Samples:

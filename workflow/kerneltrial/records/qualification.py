@@ -3,7 +3,7 @@
 from kerneltrial.records.build import Built
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding
-from kerneltrial.records.record import Count, Record
+from kerneltrial.records.record import Count, Digest, Record
 from kerneltrial.records.validation import CaseVerdict
 
 
@@ -32,15 +32,17 @@ class SecondOpinion(Record):
 
 
 class BaselineLatency(Record, tag_field="kind", tag="latency"):
-    """The baseline's latency by performance case, in microseconds."""
+    """The baseline's latency by performance case, in microseconds; `samples` are the measurements that hold it."""
 
     cases: dict[str, float]
+    samples: dict[str, Digest]
 
 
 class BaselineCounts(Record, tag_field="kind", tag="counts"):
-    """No clock on this device; the baseline's score by performance case."""
+    """No clock on this device; the baseline's score by performance case, and the measurements that hold the counts."""
 
     cases: dict[str, float]
+    samples: dict[str, Digest]
 
 
 class Qualification(Record):

@@ -6,10 +6,9 @@ import hashlib
 import msgspec
 
 from kerneltrial.decide.winner import choose_winner
-from kerneltrial.devices.device import Refused, Samples
-from kerneltrial.judge.answers import Answers
+from kerneltrial.devices.device import Refused
 from kerneltrial.judge.validation import Judge
-from kerneltrial.measure.confirm import confirmed_case, draw_process, geometric_interval, process_request
+from kerneltrial.measure.confirm import confirmed_case, geometric_interval
 from kerneltrial.records.build import Build, Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.case import Case, Cases
@@ -22,15 +21,7 @@ from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import (
-    Drawn,
-    Kernel,
-    checked,
-    input_sets,
-    measurement_key,
-    performance_cases,
-    timing_request,
-)
+from kerneltrial.stages.measuring import Drawn, Kernel, performance_cases, samples_of
 from kerneltrial.store.measurements import Stored
 
 
@@ -88,8 +79,8 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
         answers = Judge(g.setup(g.baseline(qualification, runner))).answers
         try:
             for process in range(g.lock.protocol.confirmation_processes):
-                for case in cases:
-                    drawn[case.name].append(_draw(g, pair, case, process, answers))
+                for name, stored in samples_of(g, pair, cases, answers, process).items():
+                    drawn[name].append(stored)
         except Refused as refused:
             return NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=(refused.finding,))
     faults = [fault for stored in drawn.values() for s in stored for fault in s.value.faults]
@@ -102,12 +93,3 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
         valid=not (findings or faults),
         findings=(*findings, *faults),
     )
-
-
-def _draw(g: Ground, pair: tuple[Kernel, Kernel], case: Case, process: int, answers: Answers) -> Stored[Drawn]:
-    def draw() -> Drawn:
-        request = process_request(timing_request(g, pair, case), process)
-        samples: Samples = draw_process(g.runner, request, input_sets(g, case))
-        return checked(g, pair[1], case, answers, samples)
-
-    return g.job.measurements.once(measurement_key(g, pair, case, f"confirmation {process}"), draw, Drawn)

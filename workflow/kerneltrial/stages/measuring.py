@@ -10,7 +10,8 @@ from kerneltrial.inputs.resolve import resolve
 from kerneltrial.inputs.values import generate
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.timed import timed_fault
-from kerneltrial.measure.rounds import time_candidate, without_outputs
+from kerneltrial.measure.confirm import process_request
+from kerneltrial.measure.rounds import without_outputs
 from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.case import Case
 from kerneltrial.records.counts import Counts
@@ -20,6 +21,7 @@ from kerneltrial.records.record import Record
 from kerneltrial.stages.ground import Ground, binary_of
 from kerneltrial.store.measurements import Stored
 
+SEARCH = -1  # the process that times a candidate for the search
 INPUT_SETS = 3  # rotated from call to call, so that no launch finds the inputs of the one before
 
 
@@ -64,25 +66,38 @@ def counts_of(g: Ground, kernel: Kernel, cases: Sequence[Case]) -> dict[str, Sto
         }
 
 
-def samples_of(g: Ground, pair: tuple[Kernel, Kernel], case: Case, answers: Answers) -> Stored[Drawn]:
-    """Samples of a candidate beside the baseline, in one process; the pair is (baseline, candidate)."""
-    request = timing_request(g, pair, case)
+def samples_of(
+    g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case], answers: Answers, process: int = SEARCH
+) -> dict[str, Stored[Drawn]]:
+    """Samples of a candidate beside the baseline by case, all in one process; the pair is (baseline, candidate).
 
-    def draw() -> Drawn:
-        with g.runner() as runner:
-            samples = time_candidate(runner, request, input_sets(g, case))
-        return checked(g, pair[1], case, answers, samples)
+    `process` numbers the processes of a confirmation, whose rounds are in ABBA order; `SEARCH` is the search's own one.
+    `Refused` passes through.
+    """
+    role = "search" if process == SEARCH else f"confirmation {process}"
+    with contextlib.ExitStack() as runners:
 
-    return g.job.measurements.once(measurement_key(g, pair, case, "search"), draw, Drawn)
+        @functools.cache
+        def runner() -> Runner:
+            return runners.enter_context(g.runner())
+
+        def draw(case: Case) -> Drawn:
+            request = timing_request(g, pair, case)
+            if process != SEARCH:
+                request = process_request(request, process)
+            return _checked(g, pair[1], case, answers, runner().time(request, input_sets(g, case)))
+
+        once = g.job.measurements.once
+        return {c.name: once(_key(g, pair, c, role), functools.partial(draw, c), Drawn) for c in cases}
 
 
-def measurement_key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, role: str) -> dict[str, object]:
+def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, role: str) -> dict[str, object]:
     """What a measurement is stored under: binaries, plans, case, protocol, device fingerprint, and its role."""
     baseline, candidate = (_identity(kernel) for kernel in pair)
     return {"samples": candidate, "beside": baseline, "role": role, **_conditions(g, case)}
 
 
-def checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples: Samples) -> Drawn:
+def _checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples: Samples) -> Drawn:
     """The samples with what was wrong in the outputs of the timed launches."""
     call = resolve(candidate.plan, g.lock.contract, case.dimensions, candidate.built.abi)
     fault = timed_fault(answers, case, call, samples.outputs)

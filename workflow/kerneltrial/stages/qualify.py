@@ -11,8 +11,8 @@ from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.qualification import Qualified, qualify
 from kerneltrial.judge.setup import Subject
 from kerneltrial.judge.validation import Judge
-from kerneltrial.measure.rounds import case_latency
 from kerneltrial.measure.score import score
+from kerneltrial.measure.statistics import latency_us
 from kerneltrial.propose.proposer import identified
 from kerneltrial.records.build import Built
 from kerneltrial.records.lock import Lock
@@ -79,15 +79,18 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
     try:
         if g.lock.device.kind == "cpu":
             counts = counts_of(g, baseline, performance_cases(g))
-            return BaselineCounts(cases={name: score(stored.value) for name, stored in counts.items()})
-        found: dict[str, float] = {}
-        for case in performance_cases(g):
-            stored = samples_of(g, (baseline, baseline), case, answers)
+            return BaselineCounts(
+                cases={name: score(stored.value) for name, stored in counts.items()},
+                samples={name: stored.digest for name, stored in counts.items()},
+            )
+        timed = samples_of(g, (baseline, baseline), performance_cases(g), answers)
+        for stored in timed.values():
             if stored.value.faults:
                 raise InputProblem(f"the baseline is wrong when it is timed: {stored.value.faults[0].detail}")
-            latency = case_latency(case.name, stored.value.samples, stored.digest, float(g.lock.protocol.confidence))
-            found[case.name] = latency.baseline_warm_us
-        return BaselineLatency(cases=found)
+        return BaselineLatency(
+            cases={name: latency_us(stored.value.samples, ("a", "a2")) for name, stored in timed.items()},
+            samples={name: stored.digest for name, stored in timed.items()},
+        )
     except Refused as refused:
         raise InputProblem(f"the baseline cannot be measured on {g.lock.device.kind}: {refused}") from refused
 

@@ -8,7 +8,7 @@ from kerneltrial.measure.statistics import geometric_mean
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.qualification import Qualification
-from kerneltrial.records.timing import CaseLatency, Counted, Timed, Timing, Untimed
+from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
@@ -64,16 +64,14 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
 
 def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers) -> Timed | Untimed:
     candidate = pair[1].built.candidate
-    cases: list[CaseLatency] = []
     try:
-        for case in performance_cases(g):
-            stored = samples_of(g, pair, case, answers)
-            if stored.value.faults:
-                fault = stored.value.faults[0]
-                return Untimed(candidate=candidate, reason=fault.reason, detail=fault.detail)
-            confidence = float(g.lock.protocol.confidence)
-            cases.append(case_latency(case.name, stored.value.samples, stored.digest, confidence))
+        found = samples_of(g, pair, performance_cases(g), answers)
     except Refused as refused:
         return Untimed(candidate=candidate, reason=refused.finding.reason, detail=refused.finding.detail)
+    faults = [fault for stored in found.values() for fault in stored.value.faults]
+    if faults:
+        return Untimed(candidate=candidate, reason=faults[0].reason, detail=faults[0].detail)
+    confidence = float(g.lock.protocol.confidence)
+    cases = tuple(case_latency(name, s.value.samples, s.digest, confidence) for name, s in found.items())
     mean = geometric_mean([case.speedup.middle for case in cases])
-    return Timed(candidate=candidate, cases=tuple(cases), geometric_mean=mean)
+    return Timed(candidate=candidate, cases=cases, geometric_mean=mean)
