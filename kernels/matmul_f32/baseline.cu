@@ -10,8 +10,8 @@ constexpr int TILE = 32;                  // rows and columns of c a block, and 
 constexpr int HALF = TILE / 2;
 constexpr int THREADS = TILE * TILE / 8;  // 16 x 8 threads of 2 x 4 elements
 
-// Four neighbours of a row. VECTOR: the number of columns is a multiple of 4, so they lie on 16 bytes, inside or outside
-// as a whole.
+// Four neighbours of a row. VECTOR: they lie on 16 bytes, inside the matrix or outside as a whole, since the number of
+// columns is a multiple of 4.
 template <bool VECTOR>
 __device__ __forceinline__ float4 load4(const float* x, int row, int column, int rows, int columns)
 {
@@ -43,11 +43,9 @@ __device__ __forceinline__ void store4(float* x, const float (&four)[4], int row
 
 template <bool VECTOR>
 __device__ __forceinline__ void product(const float* __restrict__ a, const float* __restrict__ b,
-                                        float* __restrict__ c, int m, int n, int k)
+                                        float* __restrict__ c, int m, int n, int k,
+                                        float (&tile_a)[TILE][TILE + 4], float (&tile_b)[TILE][TILE])
 {
-    __shared__ __align__(16) float tile_a[TILE][TILE + 4];
-    __shared__ __align__(16) float tile_b[TILE][TILE];
-
     const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 4;
     const int c_row = blockIdx.y * TILE + row, c_column = blockIdx.x * TILE + column;
     float upper[4] = {}, lower[4] = {};
@@ -88,13 +86,12 @@ __device__ __forceinline__ void product(const float* __restrict__ a, const float
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-matmul_vector(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k)
+matmul(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k)
 {
-    product<true>(a, b, c, m, n, k);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-matmul_scalar(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k)
-{
-    product<false>(a, b, c, m, n, k);
+    __shared__ __align__(16) float tile_a[TILE][TILE + 4];
+    __shared__ __align__(16) float tile_b[TILE][TILE];
+    if (k % 4 == 0 && n % 4 == 0)   // then every row begins on a 16-byte boundary
+        product<true>(a, b, c, m, n, k, tile_a, tile_b);
+    else
+        product<false>(a, b, c, m, n, k, tile_a, tile_b);
 }
