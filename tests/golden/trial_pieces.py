@@ -316,6 +316,7 @@ def qualification(device: Device, unchecked: tuple[Finding, ...] = ()) -> Qualif
         NullCandidate(name=name, draws=5, refused=5) for name in ("zeros", "mean", "copy of A", "lower precision")
     )
     return Qualification(
+        baseline_errors={},
         baseline=story._built(baseline),
         baseline_plan=baseline.plan,
         cases=tuple(QualifiedCase(case=verdict.case, nulls=nulls, baseline=verdict) for verdict in case_verdicts()),
