@@ -107,7 +107,7 @@ def main() -> None:
     whole, memory = timed(run, folder)
     again, _ = timed(run, folder)
     stage, bare = startup(folder)
-    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, load before {load:.1f}")
+    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, load {load:.1f}")
     print("| figure | measured | asked |\n| --- | --- | --- |")
     print(f"| default trial, 7 x 4 | {whole:.1f} s | 120 s on 2 cores without a GPU, 60 s on an H200 |")
     print(f"| peak memory of all its processes | {memory / 2**20:.0f} MiB | 2 GB |")
