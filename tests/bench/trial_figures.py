@@ -89,7 +89,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kerneltrial-bench-"))
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    for name in tracked.stdout.split() if tracked.returncode == 0 else _all_files():
+    for name in tracked.stdout.split() or _all_files():
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
@@ -112,9 +112,8 @@ def main() -> None:
     print(f"| default trial, 7 x 4 | {whole:.1f} s | 120 s on 2 cores without a GPU, 60 s on an H200 |")
     print(f"| peak memory of all its processes | {memory / 2**20:.0f} MiB | 2 GB |")
     print(f"| the same command again | {again:.1f} s ({again / whole:.3f} of the first) | 5 s |")
-    print(
-        f"| a stage that computes little | {stage:.2f} s, {stage / bare:.2f} x numpy and msgspec ({bare:.2f} s) | 1.5 x |"
-    )
+    beside = f"{stage / bare:.2f} x numpy and msgspec ({bare:.2f} s)"
+    print(f"| start-up of a stage | {stage:.2f} s, {beside} | 1.5 x |")
     shutil.rmtree(folder)
 
 
