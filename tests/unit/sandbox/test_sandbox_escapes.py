@@ -61,8 +61,9 @@ def test_the_parents_environment_stays_with_the_parent(hostile: Conversation) ->
 
 
 @needs_landlock
-@pytest.mark.parametrize("pid", ["self", "1", str(os.getpid())])
-def test_no_environment_is_read_from_proc(hostile: Conversation, pid: str) -> None:
+@pytest.mark.parametrize("process", ["self", "1", "the test's own"])
+def test_no_environment_is_read_from_proc(hostile: Conversation, process: str) -> None:
+    pid = str(os.getpid()) if process == "the test's own" else process
     assert "PermissionError" in attempt(hostile, f"read /proc/{pid}/environ")
 
 
