@@ -27,6 +27,13 @@ def round_log_ratios(samples: Samples) -> tuple[float, ...]:
     )
 
 
+def vendor_log_ratios(samples: Samples, vendor: str) -> tuple[float, ...]:
+    """Log of a vendor's latency over the candidate's, one a round, warm: above 0 the candidate is faster."""
+    rows = samples.warm_us
+    candidate = [rows[key] for key in ("b", "b2") if key in rows]
+    return tuple(log(v) - _mean_log(own) for v, own in zip(rows[vendor], zip(*candidate, strict=True), strict=True))
+
+
 def noise_log_ratios(samples: Samples) -> tuple[float, ...]:
     """Log of A over A', one a round: what two readings of the same kernel differ by."""
     return tuple(log(a) - log(b) for a, b in zip(samples.warm_us["a"], samples.warm_us["a2"], strict=True))
