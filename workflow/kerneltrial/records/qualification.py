@@ -37,13 +37,11 @@ class SecondOpinion(Record):
 class BaselineLatency(Record, tag_field="kind", tag="latency"):
     """The baseline's latency by performance case, in microseconds; `samples` are the measurements that hold it.
 
-    `clocks` says by which clock each case was timed, which is what `auto` means in the rest of the trial. `ceilings`
-    are the card's, `floors` what follows from them for each case.
+    `ceilings` are the card's, `floors` what follows from them for each case.
     """
 
     cases: dict[str, float]
     samples: dict[str, Digest]
-    clocks: dict[str, str] = msgspec.field(default_factory=dict)
     ceilings: Ceilings | NoCeilings = NoCeilings(why="no ceilings of this card were measured")
     floors: dict[str, Floor | NoFloor] = msgspec.field(default_factory=dict)
 

@@ -24,7 +24,7 @@ from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Drawn, Kernel, clocks_of, floors_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, performance_cases, samples_of
 from kerneltrial.store.measurements import Stored
 
 
@@ -77,13 +77,14 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
     pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
     cases = [_fresh(case) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
-    clocks = clocks_of(g)
+    clocks: dict[str, str] = {}
     with g.runner() as runner:
         answers = Judge(g.setup(g.baseline(qualification, runner))).answers
         try:
             for process in range(g.lock.protocol.confirmation_processes):
                 for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks)).items():
                     drawn[name].append(stored)
+                    clocks[name] = stored.value.samples.clock
         except Refused as refused:
             found = (refused.finding,)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))

@@ -43,8 +43,8 @@ class Asked:
     """How a pair is timed.
 
     `process` numbers the processes of a confirmation, whose rounds are in ABBA order and hold the vendors too; `SEARCH`
-    is the search's own one. `clocks` says by case what the protocol's clock `auto` means; nothing at qualification,
-    which finds it out.
+    is the search's own one. `clocks` says by case what the protocol's clock `auto` came to mean in the first process of
+    a confirmation, so that its processes do not mix their clocks.
     """
 
     process: int = SEARCH
@@ -118,7 +118,7 @@ def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> di
 
 
 def _clock(g: Ground, case: Case, asked: Asked) -> str:
-    """What was asked for by name; for `auto` what qualification found, so that a trial does not mix its clocks."""
+    """What was asked for by name; for `auto` what it came to mean before."""
     clock = g.lock.protocol.clock
     return asked.clocks.get(case.name, clock) if clock == "auto" else clock
 
@@ -148,12 +148,6 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
     product = product_of(contract)
     request = msgspec.structs.replace(request, vendors=() if product is None else (product,))
     return process_request(request, asked.process)
-
-
-def clocks_of(g: Ground) -> Mapping[str, str]:
-    """Which clock qualification chose for each case."""
-    performance = g.job.record("qualify", Qualification).performance
-    return performance.clocks if isinstance(performance, BaselineLatency) else {}
 
 
 def floors_of(g: Ground) -> Mapping[str, Floor | NoFloor]:

@@ -92,7 +92,6 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
         return BaselineLatency(
             cases={name: latency_us(stored.value.samples, ("a", "a2")) for name, stored in timed.items()},
             samples={name: stored.digest for name, stored in timed.items()},
-            clocks={name: stored.value.samples.clock for name, stored in timed.items()},
             ceilings=ceilings,
             floors={c.name: floor_of(g.lock.contract, c.dimensions, ceilings) for c in performance_cases(g)},
         )

@@ -13,7 +13,7 @@ from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Kernel, clocks_of, counts_of, floors_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Kernel, counts_of, floors_of, performance_cases, samples_of
 from kerneltrial.stages.passed import skipped_after
 
 Outcome = Timed | Counted | Untimed
@@ -66,7 +66,7 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
 def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers) -> Timed | Untimed:
     candidate = pair[1].built.candidate
     try:
-        found = samples_of(g, pair, performance_cases(g), answers, Asked(clocks=clocks_of(g)))
+        found = samples_of(g, pair, performance_cases(g), answers, Asked())
     except Refused as refused:
         return Untimed(candidate=candidate, reason=refused.finding.reason, detail=refused.finding.detail)
     faults = [fault for stored in found.values() for fault in stored.value.faults]
