@@ -22,7 +22,7 @@ from typing import Any
 
 from fidelity_kernels import Subject, binaries, subjects
 
-from kerneltrial.devices.cuda.clocks import _batch_graph, rough_us
+from kerneltrial.devices.cuda.clocks import batch_graph, rough_us
 from kerneltrial.devices.cuda.device import CudaDevice, load_module, open_cuda
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
@@ -138,7 +138,7 @@ def throughput_us(card: CudaDevice, subject: Subject, binary: Binary) -> float:
     plan.grow(SETS)
     try:
         calls = int(min(1024, max(SETS, 20_000 / rough_us(context.queue, plan, shared))))
-        graph = _batch_graph(context.queue, plan, calls)
+        graph = batch_graph(context.queue, plan, calls)
         readings = []
         for _ in range(5):
             with context.queue.held():

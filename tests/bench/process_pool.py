@@ -7,7 +7,7 @@ request (ABBA rounds, a seed a process). Pairs, baseline against candidate:
 
 - `matmul`: a matmul against its identical clone;
 - `chain`: a chain of dependent multiply-adds against its identical clone;
-- `faster_2`, `faster_0_5`, `slower_2`: a chain with 2 % and 0.5 % more steps than the candidate, and one with 2 % fewer.
+- `faster_2`, `faster_0_5`, `slower_2`: a chain with 2 % and 0.5 % more steps than the candidate, and one of 2 % fewer.
   The part of a launch that does not grow with the steps makes the ratio of latencies a little smaller than that of the
   steps; the mean over all processes is the truth.
 

@@ -183,3 +183,16 @@ def test_the_state_of_the_card_is_recorded(card, matmul):
     if card.device.fingerprint["nvml"] == "read":
         assert int(state["before_temperature_c"]) > 0
         assert state["clocks_event_reasons_seen"]
+
+
+def test_energy_of_a_kernel_against_itself_is_the_same(card, matmul):
+    call = product("blocked", 1024, 1024, 1024)
+    values = [factors(1024, 1024, 1024)]
+    samples = card.time(request_of(matmul, call, matmul, call, rounds=10, energy=True), values)
+    if samples.energy_absent:
+        pytest.skip(samples.energy_absent)
+    print(samples.energy_mj)
+    a, b = (sum(samples.energy_mj[key]) / 2 for key in "ab")
+    assert b / a == pytest.approx(1, abs=0.05)
+    watts = a / (median(samples.warm_us["a"]) / 1000)
+    assert 50 < watts < 1000

@@ -9,7 +9,7 @@ import pytest
 from cuda import bindings as cuda_bindings
 from fake_card import GRAPH_GAP_US, FakeCard, FakeCublasLt, FakeCupti
 
-from kerneltrial.devices.cuda import activity, cupti_clock, timing, vendors
+from kerneltrial.devices.cuda import activity, cupti_clock, energy, timing, vendors
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.device import Binary, Refused, TimingRequest
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, Product, ResolvedLaunch
@@ -175,3 +175,47 @@ def test_a_vendor_without_an_algorithm_is_absent(card, monkeypatch, times):
 def test_a_vendor_that_is_not_installed_is_absent_here(card):
     samples = timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(Product(left="a", right="b", out="c"),))
     assert "cublas" in samples.vendors_absent
+
+
+class Meter:
+    """A counter of energy that steps every 20 ms, and a run of 2 ms at 500 W."""
+
+    def __init__(self) -> None:
+        self.now = 0.013
+
+    def run(self) -> None:
+        self.now += 0.002
+
+    def counter(self) -> int:
+        return 7000 + int(self.now / 0.02) * 10_000  # 500 W for 20 ms are 10 J
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_a_block_of_energy_runs_from_step_to_step():
+    meter = Meter()
+    assert energy.block_mj(meter.run, meter.counter, meter.clock) == pytest.approx(1000.0, rel=1e-6)  # 500 W x 2 ms
+    assert 0.3 < meter.now < 0.36
+
+
+def test_a_counter_that_stands_still_is_none():
+    meter = Meter()
+    with pytest.raises(energy.Absent, match="does not move"):
+        energy.block_mj(meter.run, lambda: 5, meter.clock)
+
+
+def test_energy_that_cannot_be_read_leaves_the_times_alone(card):
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", energy=True)
+    assert samples.energy_mj == {}
+    assert "cannot be read" in samples.energy_absent
+    assert len(samples.warm_us["a"]) == 10
+
+
+def test_energy_is_read_of_both_in_turn(card, monkeypatch):
+    made = iter(range(10**6))
+    monkeypatch.setattr(energy, "_counter", lambda context: 10 * next(made))
+    monkeypatch.setattr(energy, "_BLOCK_S", 0.0)
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", energy=True)
+    assert {key: len(values) for key, values in samples.energy_mj.items()} == {"a": 2, "b": 2}
+    assert samples.outputs[0]["c"] == np.ones(N, np.float32).tobytes()

@@ -8,6 +8,7 @@ import pytest
 from kerneltrial.devices.device import Binary, Samples, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.measure import confirm, rounds
+from kerneltrial.records.confirmation import Energy, NoEnergy
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.roofline import Floor, Share
 from kerneltrial.store.canonical import canonical
@@ -146,3 +147,16 @@ def test_the_geometric_mean_is_taken_within_processes_first():
     apart = confirm.geometric_interval([first, first], 0.95)
     assert together.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
     assert together.high - together.low < 0.1 * (apart.high - apart.low)
+
+
+def test_energy_is_a_ratio_over_processes_and_absent_where_one_process_has_none():
+    def used(a: float, b: float) -> Samples:
+        return msgspec.structs.replace(drawn(1.2), energy_mj={"a": (a, a), "b": (b, b)}, energy_absent="")
+
+    found = confirm.energy_of([used(10.0, 8.0), used(11.0, 8.8), used(12.0, 9.6)], 0.95)
+    assert isinstance(found, Energy)
+    assert found.baseline_mj == pytest.approx(11.0)
+    assert found.candidate_mj == pytest.approx(8.8)
+    assert found.ratio.low == pytest.approx(1.25)
+    assert found.ratio.high == pytest.approx(1.25)
+    assert confirm.energy_of([used(10.0, 8.0), drawn(1.2)], 0.95) == NoEnergy(why="not asked for")

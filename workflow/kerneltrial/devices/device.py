@@ -68,7 +68,7 @@ class TimingRequest(Record):
 
     `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call. `order` is
     that of one round: `random`, or `abba` (A B B A' or B A A' B), in which a steady drift falls out. `vendors` are
-    timed in the same rounds, where their library is there.
+    timed in the same rounds, where their library is there; `energy` asks for the energy of a call, after the rounds.
     """
 
     baseline: Binary
@@ -80,6 +80,7 @@ class TimingRequest(Record):
     seed: int
     order: Literal["random", "abba"] = "random"
     vendors: tuple[Product, ...] = ()
+    energy: bool = False
 
 
 class Samples(Record):
@@ -87,6 +88,7 @@ class Samples(Record):
 
     Each is the span of one call of the plan. A vendor's are by its name, such as `cublas`; why one could not be timed
     is in `vendors_absent`, by its name.
+    `energy_mj` are millijoules of one call by `a` and `b`, one a block; `energy_absent` says why there are none.
     `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
     out for a hardware or thermal slowdown or a foreign process.
     """
@@ -100,6 +102,8 @@ class Samples(Record):
     device_state: dict[str, str]
     discarded: int
     vendors_absent: dict[str, str] = msgspec.field(default_factory=dict)
+    energy_mj: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    energy_absent: str = "not asked for"
 
 
 class Loaded(Protocol):

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from math import fsum
+from math import exp, fsum
 from statistics import median
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from kerneltrial.devices.device import Samples, TimingRequest
 from kerneltrial.measure import statistics
 from kerneltrial.measure.roofline import share
-from kerneltrial.records.confirmation import ConfirmedCase, VendorSpeed
+from kerneltrial.records.confirmation import ConfirmedCase, Energy, NoEnergy, VendorSpeed
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Digest, Interval
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
@@ -62,6 +62,21 @@ def confirmed_case(
         speedup=statistics.from_logs(speedup),
         noise_floor=statistics.from_logs(noise),
         limit=share(floor, warm_us, baseline_us),
+        energy=energy_of(processes, confidence),
+    )
+
+
+def energy_of(processes: Sequence[Samples], confidence: float) -> Energy | NoEnergy:
+    """Energy of a call, with Student's t interval over processes; none unless every process measured it."""
+    absent = next((one.energy_absent for one in processes if not one.energy_mj), "")
+    if absent:
+        return NoEnergy(why=absent)
+    baseline, candidate = ([statistics.mean_log(one.energy_mj[key]) for one in processes] for key in "ab")
+    ratios = [a - b for a, b in zip(baseline, candidate, strict=True)]
+    return Energy(
+        candidate_mj=exp(median(candidate)),
+        baseline_mj=exp(median(baseline)),
+        ratio=statistics.from_logs(statistics.t_interval(ratios, confidence)),
     )
 
 

@@ -7,6 +7,23 @@ from kerneltrial.records.record import Count, Digest, Interval, Record
 from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
 
 
+class Energy(Record, tag_field="state", tag="measured"):
+    """Millijoules of one call, medians over processes, the whole card's; `ratio` is baseline over candidate.
+
+    Above 1 the candidate uses less.
+    """
+
+    candidate_mj: float
+    baseline_mj: float
+    ratio: Interval
+
+
+class NoEnergy(Record, tag_field="state", tag="none"):
+    """No energy is known, and why."""
+
+    why: str
+
+
 class ConfirmedCase(Record):
     """Speedup over process medians, with Student's t interval; latencies are medians in microseconds.
 
@@ -22,6 +39,7 @@ class ConfirmedCase(Record):
     speedup: Interval
     noise_floor: Interval
     limit: Share | NoFloor = NOT_ASKED
+    energy: Energy | NoEnergy = NoEnergy(why="not asked for")
 
 
 class VendorSpeed(Record):

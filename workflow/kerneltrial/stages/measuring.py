@@ -146,7 +146,7 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
     if asked.process == SEARCH:
         return request
     product = product_of(contract)
-    request = msgspec.structs.replace(request, vendors=() if product is None else (product,))
+    request = msgspec.structs.replace(request, vendors=() if product is None else (product,), energy=True)
     return process_request(request, asked.process)
 
 

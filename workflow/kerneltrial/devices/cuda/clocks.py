@@ -85,7 +85,7 @@ class GraphClock:
             shared.grow(self.calls)
             for subject in subjects.values():
                 subject.grow(self.calls)
-        self._graphs = {key: _batch_graph(queue, subject, self.calls) for key, subject in subjects.items()}
+        self._graphs = {key: batch_graph(queue, subject, self.calls) for key, subject in subjects.items()}
 
     def read(self, key: str) -> float:
         """Microseconds of one call."""
@@ -102,14 +102,16 @@ class GraphClock:
 
 def rough_us(queue: Queue, subject: Subject, shared: SharedBuffers) -> float:
     """About how long one call takes, in microseconds: the best of a few short graphs."""
-    graph = _batch_graph(queue, subject, shared.sets)
+    graph = batch_graph(queue, subject, shared.sets)
     try:
         return min(_span_us(queue, graph, shared) for _ in range(_CALIBRATIONS)) / shared.sets
     finally:
         graph.free()
 
 
-def _batch_graph(queue: Queue, subject: Subject, calls: int) -> Graph:
+def batch_graph(queue: Queue, subject: Subject, calls: int) -> Graph:
+    """A graph of so many calls, one on each input set in turn."""
+
     def enqueue() -> None:
         for slot in range(calls):
             subject.enqueue(slot)

@@ -21,6 +21,7 @@ from kerneltrial.devices.cuda.clocks import (
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.cupti_clock import CuptiClock, CuptiColdClock, choose
 from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.energy import energy_mj
 from kerneltrial.devices.cuda.launches import Module, TurnedDown
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers, Subject
@@ -70,11 +71,14 @@ def _time(context: Context, modules: Mapping[str, Module], request: TimingReques
         before = state.now(context.nvml)
         schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed)
         samples = rounds(context, subjects, shared, schedule, request.clock)
+        outputs = shared.outputs()
+        if request.energy:
+            used, why = energy_mj(context, subjects, shared)
+            samples = msgspec.structs.replace(samples, energy_mj=used, energy_absent=why)
         _require_honest(shared, subjects)
         shown = _prefixed("before", before) | _prefixed("after", state.now(context.nvml)) | samples.device_state
         for subject in subjects.values():
             shown |= subject.told if isinstance(subject, CublasProduct) else {}
-        outputs = shared.outputs()
         return msgspec.structs.replace(samples, outputs=outputs, device_state=shown, vendors_absent=absent)
     finally:
         for subject in subjects.values():
