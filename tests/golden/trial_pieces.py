@@ -277,6 +277,7 @@ def lock(device: Device, trial: str, proposer: str = "search") -> Lock:
         candidates_per_iteration=4,
         seed=0,
         toolchain={"nvidia-cuda-nvrtc": "13.0.88", "numba-cuda": "0.24.0", "numpy": "2.3.5", "kerneltrial": "0.1.0"},
+        sandbox={"files": "Landlock ABI 7", "namespaces": "user+network+ipc+pid"},
         holdout_commitment=fake("salt"),
         holdout_count=6,
     )
@@ -316,6 +317,7 @@ def qualification(device: Device, unchecked: tuple[Finding, ...] = ()) -> Qualif
         NullCandidate(name=name, draws=5, refused=5) for name in ("zeros", "mean", "copy of A", "lower precision")
     )
     return Qualification(
+        baseline_errors={},
         baseline=story._built(baseline),
         baseline_plan=baseline.plan,
         cases=tuple(QualifiedCase(case=verdict.case, nulls=nulls, baseline=verdict) for verdict in case_verdicts()),

@@ -4,6 +4,7 @@ Exit status: 0 done (a bad candidate is a value, so a stage that judged one is d
 """
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _log(given: argparse.Namespace, line: str) -> None:
     """Leave how it ended in the rule's log, which Snakemake points at."""
     if getattr(given, "log", None):
-        given.log.parent.mkdir(parents=True, exist_ok=True)
-        given.log.write_text(line + "\n")
+        with contextlib.suppress(OSError):  # the disk may be what is full
+            given.log.parent.mkdir(parents=True, exist_ok=True)
+            given.log.write_text(line + "\n")
 
 
 if __name__ == "__main__":

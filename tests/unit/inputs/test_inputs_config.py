@@ -252,7 +252,7 @@ def test_the_lock_holds_the_trials_identity(trial: Any) -> None:
     asked = config.slice(
         ("trial", "protocol", "oracle_author", "proposer", "languages", "candidates_per_iteration", "seed")
     )
-    identity = lock.Identity(lock.file_digests(files, trial.folder), {"numpy": "2"}, "a" * 64)
+    identity = lock.Identity(lock.file_digests(files, trial.folder), {"numpy": "2"}, {"files": "none"}, "a" * 64)
     device = Device(kind="cpu", arch="sm_80", name="x86_64", fingerprint={})
     made = lock.assemble(asked, read_trial(files, trial.folder), device, identity)
     assert decode(type(made), canonical(made)) == made

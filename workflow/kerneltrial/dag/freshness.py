@@ -100,7 +100,7 @@ def _aside(root: Path, trial: str, stage: str, iteration: int, want: MadeFrom) -
 
 
 def _set_aside(root: Path, trial: str, path: str, envelope: Envelope | None) -> None:
-    if envelope is None or graph.STAGES[envelope.stage].ledger or envelope.stage == "lock":
+    if envelope is None or graph.STAGES[envelope.stage].ledger:
         # torn, or a record that speaks of its own history: never taken back
         (root / path).unlink()
         return

@@ -48,7 +48,7 @@ _COMPILER = ("build.nvrtc", "build.numba_ptx")
 _JUDGED = ("propose", "build", "validate", "time", "holdout")
 
 STAGES: dict[str, Stage] = {  # in topological order
-    "lock": Stage("lock", reads=LOCKED_KEYS, sources=FILE_KEYS),
+    "lock": Stage("lock", reads=LOCKED_KEYS, sources=FILE_KEYS, ledger=True),
     "terms": Stage("terms", reads=TERMS_KEYS, same=("lock",), ledger=True),
     "qualify": Stage(
         "qualification",

@@ -15,10 +15,11 @@ from kerneltrial.store.canonical import convert, digest
 
 @dataclass(frozen=True)
 class Identity:
-    """What the trial's files and tools are: digests by path, versions by distribution, and the salt's commitment."""
+    """Digests of the trial's files by path, versions by distribution, what confines children, the salt's commitment."""
 
     files: Mapping[str, str]
     toolchain: Mapping[str, str]
+    sandbox: Mapping[str, str]
     holdout_commitment: str
 
 
@@ -38,6 +39,7 @@ def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, iden
         candidates_per_iteration=asked["candidates_per_iteration"],
         seed=asked["seed"],
         toolchain=dict(sorted(identity.toolchain.items())),
+        sandbox=dict(sorted(identity.sandbox.items())),
         holdout_commitment=identity.holdout_commitment,
         holdout_count=inputs.holdout.count,
     )

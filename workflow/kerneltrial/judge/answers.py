@@ -5,7 +5,7 @@ baseline in its own runner.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from kerneltrial.judge.compare import Compared, Expected, compare
 from kerneltrial.judge.precision import decode
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup
 from kerneltrial.records.case import Case
+from kerneltrial.records.qualification import BaselineError
 
 _CACHE_BYTES: Final = 1_000_000_000
 
@@ -39,7 +40,7 @@ class Answers:
         self._setup = setup
         self._drawn: dict[tuple[str, int], Drawn] = {}
         self._held_bytes = 0
-        self._baseline: dict[tuple[str, int], dict[str, Compared]] = {}
+        self._baseline: dict[tuple[str, int], dict[str, BaselineError]] = {}
         self._lock = threading.RLock()
 
     def drawn(self, case: Case, draw: int) -> Drawn:
@@ -54,13 +55,22 @@ class Answers:
                 self._held_bytes += drawn.size_bytes
             return drawn
 
-    def baseline(self, case: Case, draw: int) -> dict[str, Compared]:
-        """The baseline's own error, by output; raises `JudgeProblem` where the baseline does not run through."""
+    def baseline(self, case: Case, draw: int) -> dict[str, BaselineError]:
+        """The baseline's own error, by output; raises `JudgeProblem` where the baseline does not run through.
+
+        What qualification measured is taken from there; else the baseline is run.
+        """
         key = (case.name, draw)
         with self._lock:
             if key not in self._baseline:
-                self._baseline[key] = self._run_baseline(case, draw)
+                measured = self._setup.baseline_errors.get(case.name, ())
+                errors = measured[draw] if draw < len(measured) else self._run_baseline(case, draw)
+                self._baseline[key] = {error.output: error for error in errors}
             return self._baseline[key]
+
+    def baseline_errors(self, cases: Iterable[Case], draws: int) -> dict[str, tuple[tuple[BaselineError, ...], ...]]:
+        """The baseline's errors by case and draw, for the record of the qualification."""
+        return {c.name: tuple(tuple(self.baseline(c, draw).values()) for draw in range(draws)) for c in cases}
 
     def _draw(self, case: Case, draw: int) -> Drawn:
         contract = self._setup.contract
@@ -81,7 +91,7 @@ class Answers:
         )
         return Drawn(values=values, expected=expected, size_bytes=size)
 
-    def _run_baseline(self, case: Case, draw: int) -> dict[str, Compared]:
+    def _run_baseline(self, case: Case, draw: int) -> tuple[BaselineError, ...]:
         setup = self._setup
         conditions = Conditions(poison="nan", checks="bounds", budget_instructions=setup.protocol.budget_instructions)
         drawn = self.drawn(case, draw)
@@ -93,7 +103,8 @@ class Answers:
         if run.findings or not run.completed:
             found = "; ".join(f"{f.reason.value}: {f.detail}" for f in run.findings) or "the call did not end"
             raise JudgeProblem(f"the baseline failed in case {case.name}, draw {draw}: {found}")
-        return {c.output: c for c in compare_all(run, call, drawn.expected, lambda _: None)}
+        compared = compare_all(run, call, drawn.expected, lambda _: None)
+        return tuple(BaselineError(output=c.output, measure=c.measure, bound_share=c.bound_share) for c in compared)
 
 
 def compare_all(

@@ -16,6 +16,7 @@ from kerneltrial.records.contract import Contract
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.problem import Problem
 from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.qualification import BaselineError
 
 
 class JudgeProblem(Problem):
@@ -68,6 +69,7 @@ class JudgeSetup:
     """The rules and the trusted side. One for a whole stage, so that answers are worked out once.
 
     `folder` is where the cases' file lies (paths of `.npy` files are relative to it); `seed` draws boundary shapes.
+    `baseline_errors` is what qualification measured, by case and draw; for other cases the baseline is run.
     """
 
     contract: Contract
@@ -77,3 +79,4 @@ class JudgeSetup:
     baseline: Subject
     folder: Path = Path()
     seed: int = 0
+    baseline_errors: Mapping[str, tuple[tuple[BaselineError, ...], ...]] = field(default_factory=dict)

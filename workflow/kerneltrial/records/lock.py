@@ -15,8 +15,9 @@ class Lock(Record):
     """What is tried, how it is judged and on what; stages read slices of it.
 
     `asked` holds the locked config keys as they were given, `device` what `auto` became. `files` maps each locked file,
-    by its path relative to the config, to its digest. `toolchain` maps distributions to versions. `holdout_commitment`
-    is the SHA-256 of the salt, which is revealed at the seal.
+    by its path relative to the config, to its digest. `toolchain` maps distributions to versions. `sandbox` says what
+    confines children where the lock was made. `holdout_commitment` is the SHA-256 of the salt, which is revealed at the
+    seal.
     """
 
     trial: Name
@@ -32,5 +33,6 @@ class Lock(Record):
     candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)]
     seed: int
     toolchain: dict[str, str]
+    sandbox: dict[str, str]
     holdout_commitment: Digest
     holdout_count: Positive

@@ -26,6 +26,17 @@ class QualifiedCase(Record):
     baseline: CaseVerdict
 
 
+class BaselineError(Record):
+    """The baseline's own error in one output of one draw.
+
+    `measure` is in ULPs of the scale that `judge.compare` describes, `bound_share` is the largest error over its bound.
+    """
+
+    output: str
+    measure: float
+    bound_share: float
+
+
 class SecondOpinion(Record):
     """The oracle against a plain reference kernel, or against nothing."""
 
@@ -54,11 +65,15 @@ class BaselineCounts(Record, tag_field="kind", tag="counts"):
 
 
 class Qualification(Record):
-    """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record."""
+    """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record.
+
+    `baseline_errors` holds, for each given and boundary case, one entry a draw: what candidates are compared with.
+    """
 
     baseline: Built
     baseline_plan: LaunchPlan
     cases: tuple[QualifiedCase, ...]
+    baseline_errors: dict[str, tuple[tuple[BaselineError, ...], ...]]
     second_opinion: SecondOpinion
     performance: BaselineLatency | BaselineCounts
     unchecked: tuple[Finding, ...]

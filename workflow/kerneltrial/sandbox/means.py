@@ -56,5 +56,16 @@ def report() -> dict[str, str]:
     }
 
 
+def lacking() -> str:
+    """What keeps this host from confining a child, in words; empty where nothing does."""
+    means = _probed()
+    absent = [
+        *(["namespaces without a network"] if "network" not in means.namespaces else []),
+        *(["Landlock"] if not means.landlock else []),
+        *(["a seccomp filter"] if not means.seccomp else []),
+    ]
+    return " and ".join(absent)
+
+
 if __name__ == "__main__":
     print(msgspec.json.encode(probe()).decode())

@@ -39,8 +39,11 @@ class Ground:
         device = self.lock.device
         return Runner(self.nursery, device.kind, arch=device.arch, call_s=float(self.lock.protocol.timeout_s))
 
-    def setup(self, baseline: Subject) -> JudgeSetup:
-        """The judge's rules; the oracle is loaded here, in the stage's own process."""
+    def setup(self, baseline: Subject, qualification: Qualification | None = None) -> JudgeSetup:
+        """The judge's rules; the oracle is loaded here, in the stage's own process.
+
+        With `qualification`, the baseline's errors on the trial's own cases are taken from there.
+        """
         return JudgeSetup(
             contract=self.lock.contract,
             cases=self.lock.cases,
@@ -49,6 +52,7 @@ class Ground:
             baseline=baseline,
             folder=self.job.source("cases").parent,
             seed=self.lock.seed,
+            baseline_errors={} if qualification is None else qualification.baseline_errors,
         )
 
     def baseline(self, qualification: Qualification, runner: RunsCalls) -> Subject:

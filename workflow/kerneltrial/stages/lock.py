@@ -11,6 +11,8 @@ from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.inputs.trial import check_oracle, read_trial
 from kerneltrial.records.device import Device
 from kerneltrial.records.lock import Lock
+from kerneltrial.sandbox import means
+from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.salt import ready_salt
 from kerneltrial.store import ledger
@@ -27,6 +29,7 @@ def run(job: Job) -> Lock:
     identity = Identity(
         files=file_digests(job.sources, job.root),
         toolchain=toolchain(),
+        sandbox=earlier[-1].sandbox if earlier else _means(str(job.given["sandbox"])),
         holdout_commitment=commitment(ready_salt(job)),
     )
     lock = assemble(job.given, inputs, _device(job, earlier), identity)
@@ -36,6 +39,17 @@ def run(job: Job) -> Lock:
         )
     ledger.record(path, lock)
     return lock
+
+
+def _means(asked: str) -> dict[str, str]:
+    """What confines children here; raise SandboxProblem where that is too little and the config asks for it."""
+    absent = means.lacking()
+    if absent and asked == "required":
+        raise SandboxProblem(
+            f"this system has no {absent}, so that candidates could not be confined; run in a disposable container or "
+            "virtual machine, and say so by `sandbox: plain`"
+        )
+    return means.report()
 
 
 def _device(job: Job, earlier: list[Lock]) -> Device:

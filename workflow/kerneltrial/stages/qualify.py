@@ -46,11 +46,13 @@ def run(job: Job) -> Qualification:
         judge = Judge(g.setup(subject(baseline)))
         reference = subject(kernels["reference"]) if "reference" in kernels else None
         qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
+        errors = judge.answers.baseline_errors(judge.cases, lock.protocol.draws_per_case)
         performance = _performance(g, baseline, judge.answers)
     return Qualification(
         baseline=baseline.built,
         baseline_plan=baseline.plan,
         cases=qualified.cases,
+        baseline_errors=errors,
         second_opinion=qualified.second_opinion,
         performance=performance,
         unchecked=qualified.unchecked,

@@ -59,7 +59,7 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
     """One process a candidate and case, one after another: nothing else may use the card."""
     with g.runner() as runner:
         qualification = g.job.record("qualify", Qualification)
-        answers = Judge(g.setup(g.baseline(qualification, runner))).answers
+        answers = Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
         return [_time(g, (baseline, Kernel(built=b, plan=c.plan)), answers) for c, b in valid]
 
 

@@ -19,7 +19,8 @@ def run(job: Job) -> Validation:
     if len(refused) == len(pairs):
         return Validation(candidates=tuple(_skipped(refused[c.id]) for c, _ in pairs))
     with ground(job) as g, g.runner() as runner:
-        judge = Judge(g.setup(g.baseline(job.record("qualify", Qualification), runner)))
+        qualification = job.record("qualify", Qualification)
+        judge = Judge(g.setup(g.baseline(qualification, runner), qualification))
 
         def one(pair: tuple[Candidate, Built | None]) -> ValidationOutcome | SkippedCandidate:
             candidate, built = pair

@@ -1,5 +1,6 @@
 """Files that are whole or absent: temporary file, fsync, rename."""
 
+import contextlib
 import errno
 import os
 import threading
@@ -31,7 +32,8 @@ def write_temporary(path: Path, data: bytes, mode: int = 0o644) -> Path:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise StoreProblem(_explain(path, error)) from error
     return temporary
 
