@@ -1,5 +1,8 @@
 """The card behind a runner: a limited child serves it, and a kernel that faults or hangs costs that child alone."""
 
+import importlib.util
+from statistics import median
+
 import numpy as np
 import pytest
 from own_process import numbers, simple_call
@@ -8,6 +11,7 @@ from test_gpu_timing import request_of
 
 from kerneltrial.devices.device import Conditions, Refused
 from kerneltrial.devices.runner import Runner, preload
+from kerneltrial.inputs.calls import Product
 from kerneltrial.measure.confirm import confirmed_case, process_request
 from kerneltrial.measure.rounds import case_latency, without_outputs
 from kerneltrial.records.reason import Reason
@@ -15,6 +19,7 @@ from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.canonical import canonical
 
 pytestmark = pytest.mark.gpu
+needs_cupti = pytest.mark.skipif(importlib.util.find_spec("cupti") is None, reason="cupti-python is not installed")
 NAN = Conditions(poison="nan")
 SHAPE = (256, 256, 256)
 
@@ -87,9 +92,34 @@ def test_a_candidate_that_faults_while_timed_is_refused_and_the_next_is_timed(ru
     assert runner.time(request_of(behaviour, good, behaviour, good, rounds=10), [{"x": numbers(1000)}]).discarded == 0
 
 
-def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matmul):
+def test_ceilings_are_measured_in_the_child(card, runner):
+    there, here = runner.ceilings(), card.ceilings()
+    assert there.fp32_flop_per_s == pytest.approx(here.fp32_flop_per_s, rel=0.05)
+    assert there.dram_bytes_per_s == pytest.approx(here.dram_bytes_per_s, rel=0.05)
+
+
+@needs_cupti
+def test_cupti_records_come_through_the_limits_of_the_child(runner, matmul):
     call = product("blocked", *SHAPE)
-    request = request_of(matmul, call, matmul, call, rounds=30)
+    samples = runner.time(request_of(matmul, call, matmul, call, clock="cupti"), [factors(*SHAPE)])
+    graph = runner.time(request_of(matmul, call, matmul, call, clock="graph"), [factors(*SHAPE)])
+    assert samples.clock == "cupti"
+    assert median(samples.warm_us["a"]) == pytest.approx(median(graph.warm_us["a"]), abs=1.0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nvmath") is None, reason="nvmath-python is not installed")
+def test_cublas_comes_through_the_limits_of_the_child(runner, matmul):
+    call = product("blocked", *SHAPE)
+    vendors = (Product(left="a", right="b", out="c"),)
+    samples = runner.time(request_of(matmul, call, matmul, call, vendors=vendors, order="abba"), [factors(*SHAPE)])
+    assert samples.vendors_absent == {}
+    assert len(samples.warm_us["cublas"]) == 20
+
+
+@pytest.mark.parametrize("clock", ["graph", pytest.param("cupti", marks=needs_cupti)])
+def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matmul, clock):
+    call = product("blocked", *SHAPE)
+    request = request_of(matmul, call, matmul, call, rounds=30, clock=clock)
     processes = []
     for p in range(5):
         with Runner(nursery, "cuda", arch=card.device.arch) as fresh:

@@ -1,5 +1,6 @@
 """Times on a card: A against A', a known difference, cold against warm, every clock, and candidates that misbehave."""
 
+import importlib.util
 from statistics import median
 
 import msgspec
@@ -8,11 +9,13 @@ import pytest
 from own_process import buffer, integer, launch, numbers, simple_call
 from test_gpu_run import factors, product
 
+from kerneltrial.devices.cuda import activity, cupti_clock
 from kerneltrial.devices.device import DeviceProblem, Refused, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.reason import Reason
 
 pytestmark = pytest.mark.gpu
+needs_cupti = pytest.mark.skipif(importlib.util.find_spec("cupti") is None, reason="cupti-python is not installed")
 SHAPE = (384, 256, 320)
 
 
@@ -34,7 +37,8 @@ def test_a_kernel_against_itself_differs_by_less_than_a_percent(card, matmul, or
         request_of(matmul, call, matmul, call, order=order, rounds=40), [factors(*SHAPE, s) for s in (0, 5)]
     )
     ratios = medians(samples)
-    assert samples.clock == "graph"
+    assert samples.clock in ("cupti", "graph")
+    assert samples.device_state["clock_choice"]
     assert samples.calls_per_sample >= 16
     assert ratios["a2"] / ratios["a"] == pytest.approx(1, abs=0.01)
     assert ratios["b"] / ratios["a"] == pytest.approx(1, abs=0.01)
@@ -59,7 +63,7 @@ def test_a_faster_kernel_reads_faster_and_leaves_its_outputs(card, matmul):
 
 def test_outputs_are_the_candidates_not_the_baselines(card, behaviour):
     request = request_of(behaviour, simple_call("copy", 1000), behaviour, simple_call("skips_last", 1000))
-    for clock in ("graph", "events", "events-10-100"):
+    for clock in ("auto", "graph", "events", "events-10-100"):
         samples = card.time(msgspec.structs.replace(request, clock=clock), [{"x": numbers(1000)}])
         left = np.frombuffer(samples.outputs[0]["y"], np.float32)
         assert np.isnan(left[-1])
@@ -70,7 +74,8 @@ def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
     call = product("tiled", *SHAPE)
     samples = card.time(request_of(matmul, call, matmul, call), [factors(*SHAPE)])
     assert median(samples.cold_us["a"]) > median(samples.warm_us["a"])
-    assert float(samples.device_state["cold_empty_pair_us"]) > 0
+    if samples.clock != "cupti":
+        assert float(samples.device_state["cold_empty_pair_us"]) > 0
     assert int(samples.device_state["cold_sweep_bytes"]) >= 2 * int(card.device.fingerprint["l2_bytes"])
 
 
@@ -83,11 +88,44 @@ def test_other_clocks_can_be_asked_for(card, matmul, clock):
     assert ("evidence" in samples.device_state) is (clock == "events-10-100")
 
 
-def test_cupti_is_refused_as_not_measured(card, matmul):
+def test_cupti_that_cannot_be_had_is_refused_and_auto_takes_the_graph(card, matmul, monkeypatch):
+    def refuse():
+        raise activity.Absent("CUPTI refused: ERROR_INSUFFICIENT_PRIVILEGES")
+
+    monkeypatch.setattr(cupti_clock, "recorder", refuse)
     call = product("tiled", *SHAPE)
+    samples = card.time(request_of(matmul, call, matmul, call, clock="auto"), [factors(*SHAPE)])
+    assert samples.clock == "graph"
+    assert "INSUFFICIENT_PRIVILEGES" in samples.device_state["clock_choice"]
     with pytest.raises(Refused) as caught:
         card.time(request_of(matmul, call, matmul, call, clock="cupti"), [factors(*SHAPE)])
     assert caught.value.finding.reason is Reason.NOT_MEASURED
+
+
+@needs_cupti
+@pytest.mark.parametrize("order", ["random", "abba"])
+def test_cupti_reads_spans_warm_and_cold(card, matmul, order):
+    call = product("tiled", *SHAPE)
+    values = [factors(*SHAPE, s) for s in (0, 5)]
+    cupti = card.time(request_of(matmul, call, matmul, call, clock="cupti", order=order), values)
+    graph = card.time(request_of(matmul, call, matmul, call, clock="graph", order=order), values)
+    assert cupti.clock == "cupti"
+    assert 0 < cupti.resolution_us < 1.1
+    gap = median(graph.warm_us["a"]) - median(cupti.warm_us["a"])
+    assert -0.1 < gap < 1.0
+    assert median(cupti.cold_us["a"]) > median(cupti.warm_us["a"])
+    assert median(cupti.warm_us["b"]) == pytest.approx(median(cupti.warm_us["a"]), rel=0.01)
+
+
+@needs_cupti
+def test_a_span_under_cupti_holds_the_memset_of_zeroed_scratch(card, behaviour):
+    x = numbers(1000)
+    buffers = (buffer("x", "input", 1000), buffer("y", "output", 1000), buffer("s", "scratch", 1000, initial="zeroed"))
+    one = launch("counts_in_scratch", (8,), (128,), ["x", "y", "s", integer(1000)])
+    cleared = Call(buffers=buffers, launches=(one,))
+    samples = card.time(request_of(behaviour, simple_call("copy", 1000), behaviour, cleared, clock="cupti"), [{"x": x}])
+    ratios = medians(samples)
+    assert ratios["b"] > ratios["a"] + 0.5
 
 
 def test_inouts_are_restored_between_calls(card, behaviour):
@@ -145,3 +183,16 @@ def test_the_state_of_the_card_is_recorded(card, matmul):
     if card.device.fingerprint["nvml"] == "read":
         assert int(state["before_temperature_c"]) > 0
         assert state["clocks_event_reasons_seen"]
+
+
+def test_energy_of_a_kernel_against_itself_is_the_same(card, matmul):
+    call = product("blocked", 1024, 1024, 1024)
+    values = [factors(1024, 1024, 1024)]
+    samples = card.time(request_of(matmul, call, matmul, call, rounds=10, energy=True), values)
+    if samples.energy_absent:
+        pytest.skip(samples.energy_absent)
+    print(samples.energy_mj)
+    a, b = (sum(samples.energy_mj[key]) / 2 for key in "ab")
+    assert b / a == pytest.approx(1, abs=0.05)
+    watts = a / (median(samples.warm_us["a"]) / 1000)
+    assert 50 < watts < 1000

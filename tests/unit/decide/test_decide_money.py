@@ -19,6 +19,7 @@ from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown
 from kerneltrial.records.prize import KnownPrize, UnknownPrize
 from kerneltrial.records.proposal import ModelUsage
 from kerneltrial.records.qualification import BaselineLatency
+from kerneltrial.records.roofline import Floor, NoFloor
 from kerneltrial.records.terms import ModelPrices, NoModelPrices
 
 
@@ -28,8 +29,11 @@ def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation
     return Confirmation(outcome=Confirmed(winner="a" * 64, cases=cases, geometric_mean=mean, valid=True, findings=()))
 
 
-def prized(baseline_us: float, calls: int, gpu_hour_usd: str = "3.60") -> KnownPrize:
-    performance = BaselineLatency(cases={SQUARE: baseline_us}, samples={})
+def prized(
+    baseline_us: float, calls: int, gpu_hour_usd: str = "3.60", floor: Floor | NoFloor | None = None
+) -> KnownPrize:
+    floors = {} if floor is None else {SQUARE: floor}
+    performance = BaselineLatency(cases={SQUARE: baseline_us}, samples={}, floors=floors)
     qualified = msgspec.structs.replace(qualification(H200), performance=performance)
     now = agreed(False, calls={SQUARE: calls}, gpu_hour_usd=gpu_hour_usd)
     known = prize(qualified, now.policy, now.prices, now.workload).prize
@@ -44,6 +48,19 @@ def test_prize_is_the_whole_baseline_time_at_the_price() -> None:
     assert known.saved_usd_per_month == Decimal(36)
     assert known.people_usd == Decimal("332.5")  # 3.5 h at 95
     assert "0 us" in known.floor
+
+
+def test_prize_is_what_lies_above_the_floor() -> None:
+    # 10 us less a floor of 4 us, 3.6e9 calls: 6 h; at 3.60 USD that is 21.60 USD a month
+    known = prized(10.0, 3_600_000_000, floor=Floor(floor_us=4.0, bound="fp32", assumes="ordinary units"))
+    assert known.gpu_hours_per_month == Decimal(6)
+    assert known.saved_usd_per_month == Decimal("21.6")
+    assert "4.00 us (fp32: ordinary units)" in known.floor
+
+
+@pytest.mark.parametrize("floor", [NoFloor(why="none"), Floor(floor_us=10.5, bound="dram", assumes="each byte once")])
+def test_a_floor_that_is_unknown_or_broken_by_the_baseline_takes_nothing_off_the_prize(floor: Floor | NoFloor) -> None:
+    assert prized(10.0, 3_600_000_000, floor=floor).gpu_hours_per_month == Decimal(10)
 
 
 @pytest.mark.parametrize(("calls", "can"), [(2_770_833_333, False), (2_770_833_334, True)])

@@ -433,3 +433,31 @@ def test_go_needs_everything(world: Grounds) -> None:
         assert held.asked
         assert held.seen
         assert not isinstance(held, Unknown) or held.settled_by
+
+
+UNDER = {SQUARE: Finding(reason=Reason.UNDER_ROOFLINE, detail="square: 1 us is below the fp32 floor of 2 us")}
+
+
+def test_a_time_that_the_card_should_not_allow_asks_for_a_person() -> None:
+    decision = decide(grounds(confirmation=confirmation(review=UNDER)))
+    found = rule(decision, "measured_on_gpu")
+    assert decision.outcome == "INCONCLUSIVE"
+    assert isinstance(found, Unknown)
+    assert "below the fp32 floor of 2 us" in found.seen
+    assert "policy.waive_floor" in found.settled_by
+
+
+def test_who_looked_into_a_time_under_the_floor_names_its_case() -> None:
+    decision = decide(grounds(confirmation=confirmation(review=UNDER), terms=policy(waive_floor=(SQUARE,))))
+    assert decision.outcome == "GO"
+    assert "waived by the policy" in rule(decision, "measured_on_gpu").seen
+    other = decide(grounds(confirmation=confirmation(review=UNDER), terms=policy(waive_floor=(WIDE,))))
+    assert other.outcome == "INCONCLUSIVE"
+
+
+def test_why_no_vendor_was_timed_is_said() -> None:
+    absent = (Finding(reason=Reason.NOT_MEASURED, detail="cublas: its bindings are not installed"),)
+    without = msgspec.structs.replace(GO.confirmation, vendors=(), vendors_absent=absent)
+    found = rule(decide(grounds(confirmation=without)), "vendor_not_faster")
+    assert isinstance(found, Unknown)
+    assert "its bindings are not installed" in found.seen

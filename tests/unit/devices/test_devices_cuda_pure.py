@@ -10,7 +10,7 @@ from kerneltrial.devices.cuda.clocks import batch_size
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.probe import arch_of, runs_here
 from kerneltrial.devices.cuda.subjects import SharedBuffers
-from kerneltrial.devices.cuda.timing import order_of
+from kerneltrial.devices.cuda.timing import _places, order_of
 from kerneltrial.devices.device import DeviceProblem
 from kerneltrial.inputs.calls import Buffer
 from kerneltrial.records.reason import Reason, ReasonClass
@@ -106,6 +106,15 @@ def test_orders_are_complete_and_balanced():
     abba = [tuple(key for _, key in order_of("abba", random)) for _ in range(200)]
     assert set(abba) == {("a", "b", "b", "a2"), ("b", "a", "a2", "b")}
     assert 60 < abba.count(("a", "b", "b", "a2")) < 140
+
+
+def test_a_vendor_stands_in_the_middle_of_an_abba_round_and_anywhere_in_a_random_one():
+    random = Random(5)
+    subjects = dict.fromkeys(("a", "a2", "b", "cublas"))
+    abba = [[place for place, _ in _places(subjects, "abba", random)] for _ in range(50)]
+    assert all(len(places) == 5 and places[2] == "cublas" for places in abba)
+    seen = {tuple(place for place, _ in _places(subjects, "random", random)) for _ in range(2000)}
+    assert len(seen) == 24
 
 
 def test_clock_reasons_have_names():

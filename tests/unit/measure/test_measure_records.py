@@ -2,12 +2,15 @@
 
 from math import exp, log
 
+import msgspec
 import pytest
 
 from kerneltrial.devices.device import Binary, Samples, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.measure import confirm, rounds
+from kerneltrial.records.confirmation import Energy, NoEnergy
 from kerneltrial.records.counts import Counts
+from kerneltrial.records.roofline import Floor, Share
 from kerneltrial.store.canonical import canonical
 
 CALL = Call(buffers=(), launches=())
@@ -99,6 +102,38 @@ def test_a_confirmed_case_is_a_t_interval_over_processes():
     assert case.clock == "graph"
 
 
+def with_vendor(samples: Samples, ratio: float) -> Samples:
+    """A vendor that takes `ratio` times what the candidate takes, in every round."""
+    vendor = tuple(ratio * value for value in samples.warm_us["b"])
+    return msgspec.structs.replace(samples, warm_us={**samples.warm_us, "cublas": vendor})
+
+
+def test_a_vendor_is_compared_over_cases_within_each_process():
+    # processes 1.1, 1.2, 1.3 in one case and 1.3, 1.2, 1.1 in the other: every process has the same mean
+    cases = [[with_vendor(drawn(1.5), r) for r in ratios] for ratios in ((1.1, 1.2, 1.3), (1.3, 1.2, 1.1))]
+    (speed,) = confirm.vendor_speeds(cases, 0.95)
+    assert speed.name == "cublas"
+    assert speed.speedup.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
+    assert 1.15 < speed.speedup.low < speed.speedup.middle < speed.speedup.high < 1.25
+
+
+def test_a_vendor_that_is_missing_once_is_not_compared_and_why_is_said_once():
+    absent = msgspec.structs.replace(drawn(1.5), vendors_absent={"cublas": "not installed"})
+    cases = [[with_vendor(drawn(1.5), 1.1), absent], [absent, absent]]
+    assert confirm.vendor_speeds(cases, 0.95) == ()
+    assert [finding.detail for finding in confirm.vendors_absent(cases)] == ["cublas: not installed"]
+
+
+def test_the_share_of_the_limit_stands_beside_the_latencies():
+    floor = Floor(floor_us=1.0, bound="fp32", assumes="")
+    limit = rounds.case_latency("m", drawn(1.5), DIGEST, 0.95, floor).limit
+    assert isinstance(limit, Share)
+    assert limit.baseline == pytest.approx(1 / 6.45)
+    assert limit.candidate == pytest.approx(1.5 / 6.45)
+    again = confirm.confirmed_case("m", [drawn(1.5)] * 5, [DIGEST] * 5, 0.95, floor)
+    assert again.limit == limit
+
+
 def test_samples_of_different_clocks_are_not_put_together():
     with pytest.raises(ValueError, match="different clocks"):
         confirm.confirmed_case("m", [drawn(1.2), drawn(1.2, clock="events")], [DIGEST] * 2, 0.95)
@@ -112,3 +147,16 @@ def test_the_geometric_mean_is_taken_within_processes_first():
     apart = confirm.geometric_interval([first, first], 0.95)
     assert together.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
     assert together.high - together.low < 0.1 * (apart.high - apart.low)
+
+
+def test_energy_is_a_ratio_over_processes_and_absent_where_one_process_has_none():
+    def used(a: float, b: float) -> Samples:
+        return msgspec.structs.replace(drawn(1.2), energy_mj={"a": (a, a), "b": (b, b)}, energy_absent="")
+
+    found = confirm.energy_of([used(10.0, 8.0), used(11.0, 8.8), used(12.0, 9.6)], 0.95)
+    assert isinstance(found, Energy)
+    assert found.baseline_mj == pytest.approx(11.0)
+    assert found.candidate_mj == pytest.approx(8.8)
+    assert found.ratio.low == pytest.approx(1.25)
+    assert found.ratio.high == pytest.approx(1.25)
+    assert confirm.energy_of([used(10.0, 8.0), drawn(1.2)], 0.95) == NoEnergy(why="not asked for")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerneltrial.devices.device import Samples
 from kerneltrial.measure import statistics
-from kerneltrial.measure.quantile import incomplete_beta, student_t
+from kerneltrial.measure.quantile import incomplete_beta, student_t, student_t_below
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, and Abramowitz and Stegun, table 26.10.
 TABLE = {
@@ -150,3 +150,54 @@ def test_the_interval_of_a_ratio_comes_from_logs():
     assert interval.middle == pytest.approx(exp((log(1.2) + log(1.25) + log(1.3)) / 3))
     assert interval.low < interval.middle < interval.high
     assert interval.confidence == 0.9
+
+
+def test_t_probabilities_undo_quantiles_and_agree_with_scipy():
+    scipy_stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
+    for freedom in (1, 4, 9, 49):
+        for value in (-40.0, -2.5, -0.1, 0.0, 0.3, 2.0, 30.0):
+            wanted = scipy_stats.t.cdf(value, freedom)
+            assert student_t_below(value, freedom) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_holm_by_hand():
+    # 0.01 <= 0.05 / 3, 0.02 <= 0.05 / 2, 0.06 > 0.05
+    assert statistics.holm([0.06, 0.01, 0.02], 0.05) == (False, True, True)
+    # the first fails, so none falls, though 0.03 alone would
+    assert statistics.holm([0.03, 0.04], 0.05) == (False, False)
+    assert statistics.holm([0.03], 0.05) == (True,)
+    assert statistics.holm([], 0.05) == ()
+
+
+def test_holm_is_wrong_at_most_as_often_as_asked_over_many_cases():
+    random = Random(11)
+    wrong, trials = 0, 2000
+    for _ in range(trials):
+        p_values = [statistics.below_p([random.gauss(0.0, 1.0) for _ in range(5)], 0.0) for _ in range(6)]
+        wrong += any(statistics.holm(p_values, 0.05))
+    assert 0.03 < wrong / trials < 0.067
+
+
+def test_a_p_value_agrees_with_scipys_t_test():
+    scipy_stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
+    values = [0.01, -0.02, -0.015, 0.004, -0.03]
+    wanted = scipy_stats.ttest_1samp(values, 0.002, alternative="less").pvalue
+    assert statistics.below_p(values, 0.002) == pytest.approx(wanted, rel=1e-9)
+    assert statistics.below_p([0.5, 0.5, 0.5], 0.75) == 0.0
+    assert statistics.below_p([0.5, 0.5, 0.5], 0.5) == 1.0
+
+
+def test_the_saving_of_a_workload_is_weighted_within_each_process():
+    # 10 us called 3 times at 2x saves 15 of 30; 20 us called once at 0.5x loses 20 of 20
+    logs = [[log(2.0), log(1.0)], [log(0.5), log(1.0)]]
+    assert statistics.saved_share([10.0, 20.0], [3, 1], logs) == pytest.approx([-5 / 50, 0.0])
+    assert statistics.saved_share([10.0, 20.0], [0, 0], logs) == [0.0, 0.0]
+
+
+def test_drift_is_what_the_ratio_moves_within_a_process():
+    a = tuple(10.0 for _ in range(30))
+    steady = samples({"a": a, "a2": a, "b": tuple(9.0 for _ in a)})
+    moving = samples({"a": a, "a2": a, "b": tuple(9.0 * exp(-0.001 * i) for i in range(30))})
+    first, second = statistics.drift_logs([steady, moving])
+    assert first == pytest.approx(0.0, abs=1e-12)
+    assert second == pytest.approx(0.020)

@@ -10,6 +10,10 @@ from kerneltrial.records.record import Interval
 
 _ON_GPU = "run the trial on a machine with the GPU that production uses"
 _MORE = "a new trial with more confirmation processes"
+_LOOK = (
+    "a person finds out how the kernel stays below the floor (fewer operations, tensor cores and a warm L2 are honest "
+    "ways; skipped work is not) and names the case in policy.waive_floor"
+)
 _NO_EVIDENCE = frozenset({"events-10-100"})
 
 
@@ -49,7 +53,7 @@ def no_case_worse(grounds: Grounds) -> RuleResult:
 
 
 def measured_on_gpu(grounds: Grounds) -> RuleResult:
-    """The figures are times of a GPU, by a clock that is evidence."""
+    """The figures are times of a GPU, by a clock that is evidence, and such as the card allows."""
     rule: RuleName = "measured_on_gpu"
     asked = "latencies from a GPU, by a clock that is evidence"
     device, outcome = grounds.lock.device, grounds.confirmation.outcome
@@ -63,6 +67,13 @@ def measured_on_gpu(grounds: Grounds) -> RuleResult:
     if _NO_EVIDENCE.intersection(clocks):
         settled = "a new trial with protocol.clock: auto"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
+    waived = set(grounds.terms.now.policy.waive_floor)
+    standing = [finding.detail for case, finding in sorted(outcome.review.items()) if case not in waived]
+    if standing:
+        seen += f"; a time that the card should not allow asks for review: {'; '.join(standing)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_LOOK)
+    if outcome.review:
+        seen += f"; below the roofline's floor, waived by the policy: {', '.join(sorted(outcome.review))}"
     return Passed(rule=rule, asked=asked, seen=seen, example=False)
 
 
@@ -74,7 +85,9 @@ def vendor_not_faster(grounds: Grounds) -> RuleResult:
     vendors = grounds.confirmation.vendors
     if not vendors:
         settled = "time the vendor's kernel (such as cuBLAS) beside the winner"
-        return Unknown(rule=rule, asked=asked, seen="no vendor library was timed", example=False, settled_by=settled)
+        absent = [finding.detail for finding in grounds.confirmation.vendors_absent]
+        seen = ": ".join(["no vendor library was timed", *(["; ".join(absent)] if absent else [])])
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     standing = [vendor for vendor in vendors if vendor.name not in waived]
     seen = "; ".join(_vendor(vendor, vendor.name in waived) for vendor in vendors)
     if any(vendor.speedup.high < 1 for vendor in standing):

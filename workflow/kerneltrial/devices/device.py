@@ -7,15 +7,17 @@ binaries and input values; it never sees an oracle's answer.
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.calls import Call, Product
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device
 from kerneltrial.records.problem import Problem
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
+from kerneltrial.records.roofline import Ceilings
 
 Values = Mapping[str, NDArray[np.generic]]
 Poison = Literal["nan", "huge"]
@@ -65,7 +67,8 @@ class TimingRequest(Record):
     """Baseline A, the same again A', and one candidate B, interleaved in random order within rounds.
 
     `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call. `order` is
-    that of one round: `random`, or `abba` (A B B A' or B A A' B), in which a steady drift falls out.
+    that of one round: `random`, or `abba` (A B B A' or B A A' B), in which a steady drift falls out. `vendors` are
+    timed in the same rounds, where their library is there; `energy` asks for the energy of a call, after the rounds.
     """
 
     baseline: Binary
@@ -76,12 +79,16 @@ class TimingRequest(Record):
     clock: str
     seed: int
     order: Literal["random", "abba"] = "random"
+    vendors: tuple[Product, ...] = ()
+    energy: bool = False
 
 
 class Samples(Record):
     """Latencies in microseconds, one a round, by `a`, `a2` and `b` (and `b2` where the order is `abba`).
 
-    Each is the span of one call of the plan.
+    Each is the span of one call of the plan. A vendor's are by its name, such as `cublas`; why one could not be timed
+    is in `vendors_absent`, by its name.
+    `energy_mj` are millijoules of one call by `a` and `b`, one a block; `energy_absent` says why there are none.
     `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
     out for a hardware or thermal slowdown or a foreign process.
     """
@@ -94,6 +101,9 @@ class Samples(Record):
     outputs: tuple[dict[str, bytes], ...]
     device_state: dict[str, str]
     discarded: int
+    vendors_absent: dict[str, str] = msgspec.field(default_factory=dict)
+    energy_mj: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    energy_absent: str = "not asked for"
 
 
 class Loaded(Protocol):
@@ -117,6 +127,9 @@ class Opened(Protocol):
 
     def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
         """Time a candidate beside the baseline; raises `Refused` (not_measured) on a device without a clock."""
+
+    def ceilings(self) -> Ceilings:
+        """Measure what the device does at most; raises `Refused` (not_measured) on a device without a clock."""
 
 
 class Refused(Exception):

@@ -18,6 +18,7 @@ from kerneltrial.records.device import Device, DeviceKind
 from kerneltrial.records.plan import DType
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
+from kerneltrial.records.roofline import Ceilings
 
 
 class Value(Record):
@@ -71,7 +72,11 @@ class TimeCalls(Record, tag_field="ask", tag="time"):
     values: tuple[Packed, ...]
 
 
-Request = Describe | Load | RunCall | CountCall | TimeCalls
+class MeasureCeilings(Record, tag_field="ask", tag="ceilings"):
+    """Measure what the device does at most."""
+
+
+Request = Describe | Load | RunCall | CountCall | TimeCalls | MeasureCeilings
 
 
 class Described(Record, tag_field="reply", tag="described"):
@@ -102,6 +107,12 @@ class TimedCalls(Record, tag_field="reply", tag="timed"):
     samples: Samples
 
 
+class MeasuredCeilings(Record, tag_field="reply", tag="ceilings"):
+    """What the device does at most."""
+
+    ceilings: Ceilings
+
+
 class Refusal(Record, tag_field="reply", tag="refused"):
     """The device refuses the binary or the call."""
 
@@ -120,7 +131,7 @@ class Broken(Record, tag_field="reply", tag="broken"):
     detail: str
 
 
-Reply = Described | Done | Ran | Counted | TimedCalls | Refusal | Problem | Broken
+Reply = Described | Done | Ran | Counted | TimedCalls | MeasuredCeilings | Refusal | Problem | Broken
 
 
 def pack(call: Call, values: Values) -> Packed:

@@ -22,6 +22,7 @@ from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device, DeviceKind
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.roofline import Ceilings
 from kerneltrial.sandbox.conversation import Conversation, Ended, Usage
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
@@ -121,6 +122,10 @@ class Runner:
         packed = tuple(messages.pack(request.candidate_call, one) for one in values)
         asked = messages.TimeCalls(request=request, values=packed)
         return self._expect(asked, messages.TimedCalls, self._time_s).samples
+
+    def ceilings(self) -> Ceilings:
+        """Measure what the device does at most. Raises as `load`."""
+        return self._expect(messages.MeasureCeilings(), messages.MeasuredCeilings, self._time_s).ceilings
 
     @property
     def used(self) -> Usage:

@@ -82,6 +82,8 @@ def _done(served: _Served, request: messages.Request) -> messages.Reply:
         case messages.CountCall():
             values = messages.unpack(request.values)
             return messages.Counted(counts=served.loaded.count(request.call, values, request.conditions))
+        case messages.MeasureCeilings():
+            return messages.MeasuredCeilings(ceilings=served.opened.ceilings())
         case messages.TimeCalls():
             sets = tuple(messages.unpack(packed) for packed in request.values)
             return messages.TimedCalls(samples=served.opened.time(request.request, sets))

@@ -46,6 +46,20 @@ class ResolvedLaunch(Record):
     parameters: tuple[Pointer | Scalar, ...]
 
 
+class Product(Record, tag_field="vendor", tag="cublas"):
+    """C = A B as a vendor library computes it: names of the buffers, and which of them lie transposed.
+
+    `tf32`: products may be rounded to TF32.
+    """
+
+    left: str
+    right: str
+    out: str
+    left_transposed: bool = False
+    right_transposed: bool = False
+    tf32: bool = False
+
+
 class Call(Record):
     """Everything that a device needs to run one call of a plan, but for the values of inputs."""
 

@@ -31,6 +31,16 @@ def student_t(probability: float, freedom: int) -> float:
     return sqrt(freedom * (1 - x) / x) if x > 0 else inf
 
 
+def student_t_below(value: float, freedom: int) -> float:
+    """The probability that Student's t with `freedom` degrees of freedom is below `value`.
+
+    >>> round(student_t_below(2.776445105, 4), 9)
+    0.975
+    """
+    tail = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + value * value)) / 2
+    return tail if value < 0 else 1 - tail
+
+
 def incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularised incomplete beta function I_x(a, b), by its continued fraction (NIST DLMF 8.17.22, Lentz)."""
     if x <= 0 or x >= 1:

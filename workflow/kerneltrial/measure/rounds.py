@@ -4,9 +4,11 @@ import msgspec
 
 from kerneltrial.devices.device import Samples
 from kerneltrial.measure import statistics
+from kerneltrial.measure.roofline import share
 from kerneltrial.measure.score import score
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.record import Digest
+from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 from kerneltrial.records.timing import CaseCounts, CaseLatency
 
 
@@ -15,21 +17,26 @@ def without_outputs(samples: Samples) -> Samples:
     return msgspec.structs.replace(samples, outputs=())
 
 
-def case_latency(case: str, samples: Samples, stored: Digest, confidence: float) -> CaseLatency:
+def case_latency(
+    case: str, samples: Samples, stored: Digest, confidence: float, floor: Floor | NoFloor = NOT_ASKED
+) -> CaseLatency:
     """What the samples of one process say; `stored` is the digest of the measurement that holds them."""
+    warm_us = statistics.latency_us(samples, ("b", "b2"))
+    baseline_us = statistics.latency_us(samples, ("a", "a2"))
     speedup = statistics.median_interval(statistics.round_log_ratios(samples), confidence)
     noise = statistics.median_interval(statistics.noise_log_ratios(samples), confidence)
     return CaseLatency(
         case=case,
         clock=samples.clock,
         samples=stored,
-        warm_us=statistics.latency_us(samples, ("b", "b2")),
+        warm_us=warm_us,
         cold_us=statistics.latency_us(samples, ("b", "b2"), cold=True),
-        baseline_warm_us=statistics.latency_us(samples, ("a", "a2")),
+        baseline_warm_us=baseline_us,
         baseline_cold_us=statistics.latency_us(samples, ("a", "a2"), cold=True),
         speedup=statistics.from_logs(speedup),
         noise_floor=statistics.from_logs(noise),
         device_state=samples.device_state,
+        limit=share(floor, warm_us, baseline_us),
     )
 
 

@@ -4,11 +4,11 @@ The quantity of interest is a ratio of latencies, so everything is done in logar
 """
 
 from collections.abc import Sequence
-from math import comb, exp, fsum, log, sqrt
+from math import comb, exp, expm1, fsum, log, sqrt
 from statistics import median
 
 from kerneltrial.devices.device import Samples
-from kerneltrial.measure.quantile import student_t
+from kerneltrial.measure.quantile import student_t, student_t_below
 from kerneltrial.records.record import Interval
 
 
@@ -22,9 +22,16 @@ def round_log_ratios(samples: Samples) -> tuple[float, ...]:
     baseline = [rows[key] for key in ("a", "a2")]
     candidate = [rows[key] for key in ("b", "b2") if key in rows]
     return tuple(
-        _mean_log(above) - _mean_log(below)
+        mean_log(above) - mean_log(below)
         for above, below in zip(zip(*baseline, strict=True), zip(*candidate, strict=True), strict=True)
     )
+
+
+def vendor_log_ratios(samples: Samples, vendor: str) -> tuple[float, ...]:
+    """Log of a vendor's latency over the candidate's, one a round, warm: above 0 the candidate is faster."""
+    rows = samples.warm_us
+    candidate = [rows[key] for key in ("b", "b2") if key in rows]
+    return tuple(log(v) - mean_log(own) for v, own in zip(rows[vendor], zip(*candidate, strict=True), strict=True))
 
 
 def noise_log_ratios(samples: Samples) -> tuple[float, ...]:
@@ -84,6 +91,68 @@ def geometric_mean(ratios: Sequence[float]) -> float:
     return exp(fsum(log(ratio) for ratio in ratios) / len(ratios))
 
 
+def drift_logs(processes: Sequence[Samples]) -> tuple[float, ...]:
+    """How the log ratio moved within each process: median of its last third of rounds less that of its first third.
+
+    A card that warms up, or a clock that falls, changes both kernels; what is left in the ratio is what a confirmation
+    must not mistake for speed.
+    """
+    return tuple(_drift(round_log_ratios(samples)) for samples in processes)
+
+
+def _drift(values: Sequence[float]) -> float:
+    third = max(1, len(values) // 3)
+    return median(values[-third:]) - median(values[:third])
+
+
+def saved_share(baseline_us: Sequence[float], weights: Sequence[float], logs: Sequence[Sequence[float]]) -> list[float]:
+    """What each process says of the whole workload: the weighted latency saved over the weighted latency.
+
+    Parameters
+    ----------
+    baseline_us, weights : sequence of float
+        By case: the baseline's latency, and how many calls there are.
+    logs : sequence of sequences of float
+        By case, the median log ratio of each process.
+
+    Returns
+    -------
+    list of float
+        One a process: sum of w a (1 - exp(-r)) over sum of w a; 0 where nothing is called.
+    """
+    total = fsum(w * a for w, a in zip(weights, baseline_us, strict=True))
+    if total <= 0:
+        return [0.0 for _ in zip(*logs, strict=True)]
+    return [
+        fsum(w * a * -expm1(-r) for w, a, r in zip(weights, baseline_us, ratios, strict=True)) / total
+        for ratios in zip(*logs, strict=True)
+    ]
+
+
+def below_p(logs: Sequence[float], threshold: float) -> float:
+    """How surprising process medians that lie so far below `threshold` would be if the truth were just there.
+
+    The one-sided p-value of Student's t test of the mean; 1 or 0 where all medians are the same.
+    """
+    count = len(logs)
+    mean = fsum(logs) / count
+    deviation = sqrt(fsum((value - mean) ** 2 for value in logs) / (count - 1))
+    if deviation == 0:
+        return 0.0 if mean < threshold else 1.0
+    return student_t_below((mean - threshold) / (deviation / sqrt(count)), count - 1)
+
+
+def holm(p_values: Sequence[float], level: float) -> tuple[bool, ...]:
+    """Which hypotheses fall at `level` for all of them together; Holm, Scand. J. Statist. 6 (1979), 65-70."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    fallen = [False] * len(p_values)
+    for place, i in enumerate(order):
+        if p_values[i] > level / (len(p_values) - place):
+            break
+        fallen[i] = True
+    return tuple(fallen)
+
+
 def process_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
     """The median log ratio of each process."""
     return tuple(median(round_log_ratios(samples)) for samples in processes)
@@ -100,5 +169,6 @@ def latency_us(samples: Samples, keys: Sequence[str], cold: bool = False) -> flo
     return median([value for key in keys if key in rows for value in rows[key]])
 
 
-def _mean_log(values: Sequence[float]) -> float:
+def mean_log(values: Sequence[float]) -> float:
+    """The mean of the logarithms."""
     return fsum(log(value) for value in values) / len(values)

@@ -1,11 +1,34 @@
 """The confirmation: winner and baseline again, in fresh processes, on fresh values."""
 
+import msgspec
+
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Count, Digest, Interval, Record
+from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
+
+
+class Energy(Record, tag_field="state", tag="measured"):
+    """Millijoules of one call, medians over processes, the whole card's; `ratio` is baseline over candidate.
+
+    Above 1 the candidate uses less.
+    """
+
+    candidate_mj: float
+    baseline_mj: float
+    ratio: Interval
+
+
+class NoEnergy(Record, tag_field="state", tag="none"):
+    """No energy is known, and why."""
+
+    why: str
 
 
 class ConfirmedCase(Record):
-    """Speedup over process medians, with Student's t interval; latencies are medians in microseconds."""
+    """Speedup over process medians, with Student's t interval; latencies are medians in microseconds.
+
+    `limit` says how near the latencies come to the roofline's floor.
+    """
 
     case: str
     clock: str
@@ -15,6 +38,8 @@ class ConfirmedCase(Record):
     baseline_warm_us: float
     speedup: Interval
     noise_floor: Interval
+    limit: Share | NoFloor = NOT_ASKED
+    energy: Energy | NoEnergy = NoEnergy(why="not asked for")
 
 
 class VendorSpeed(Record):
@@ -39,13 +64,18 @@ class NoEndToEnd(Record, tag_field="state", tag="none"):
 
 
 class Confirmed(Record, tag_field="state", tag="confirmed"):
-    """The winner was measured again; `valid` says whether it was right again, `findings` why not."""
+    """The winner was measured again; `valid` says whether it was right again, `findings` why not.
+
+    `review` holds what does not make it wrong and asks for a person: latencies under the roofline's floor, by the name
+    of the case.
+    """
 
     winner: Digest
     cases: tuple[ConfirmedCase, ...]
     geometric_mean: Interval
     valid: bool
     findings: tuple[Finding, ...]
+    review: dict[str, Finding] = msgspec.field(default_factory=dict)
 
 
 class NotTimed(Record, tag_field="state", tag="not_timed"):
@@ -64,8 +94,9 @@ class NoWinner(Record, tag_field="state", tag="no_winner"):
 
 
 class Confirmation(Record):
-    """What the decision rests on."""
+    """What the decision rests on. `vendors_absent` says why a vendor's kernel was not timed."""
 
     outcome: Confirmed | NotTimed | NoWinner
     vendors: tuple[VendorSpeed, ...] = ()
+    vendors_absent: tuple[Finding, ...] = ()
     end_to_end: EndToEnd | NoEndToEnd = NoEndToEnd()

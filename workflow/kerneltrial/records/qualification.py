@@ -1,9 +1,12 @@
 """Qualification: can each case fail someone, and does the baseline pass?"""
 
+import msgspec
+
 from kerneltrial.records.build import Built
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Count, Digest, Record
+from kerneltrial.records.roofline import Ceilings, Floor, NoCeilings, NoFloor
 from kerneltrial.records.validation import CaseVerdict
 
 
@@ -43,10 +46,15 @@ class SecondOpinion(Record):
 
 
 class BaselineLatency(Record, tag_field="kind", tag="latency"):
-    """The baseline's latency by performance case, in microseconds; `samples` are the measurements that hold it."""
+    """The baseline's latency by performance case, in microseconds; `samples` are the measurements that hold it.
+
+    `ceilings` are the card's, `floors` what follows from them for each case.
+    """
 
     cases: dict[str, float]
     samples: dict[str, Digest]
+    ceilings: Ceilings | NoCeilings = NoCeilings(why="no ceilings of this card were measured")
+    floors: dict[str, Floor | NoFloor] = msgspec.field(default_factory=dict)
 
 
 class BaselineCounts(Record, tag_field="kind", tag="counts"):

@@ -11,12 +11,17 @@ Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?!\n)$", descrip
 
 
 class Policy(Record):
-    """Thresholds of the decision; ratios are speedups less one (0.02 is 2 percent), `horizon_months` bounds payback."""
+    """Thresholds of the decision; ratios are speedups less one (0.02 is 2 percent), `horizon_months` bounds payback.
+
+    `waive_vendor` names libraries that may be faster than the winner, `waive_floor` cases whose latency under the
+    roofline's floor a person has looked into and found honest.
+    """
 
     minimum_effect: Decimal = Decimal("0.02")
     worst_case_loss: Decimal = Decimal("0.01")
     horizon_months: Decimal = Decimal(12)
     waive_vendor: tuple[str, ...] = ()
+    waive_floor: tuple[Name, ...] = ()
     accept_derived: bool = False
     require_receipt: bool = True
 

@@ -3,13 +3,15 @@
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.record import Digest, Interval, Record
+from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
 from kerneltrial.records.validation import SkippedCandidate
 
 
 class CaseLatency(Record):
     """Microseconds, medians over rounds; `speedup` is baseline over candidate, above 1 is faster.
 
-    `samples` is the digest of the stored measurement that holds every raw sample.
+    `samples` is the digest of the stored measurement that holds every raw sample. `limit` says how near the warm
+    latencies come to the roofline's floor.
     """
 
     case: str
@@ -22,6 +24,7 @@ class CaseLatency(Record):
     speedup: Interval
     noise_floor: Interval
     device_state: dict[str, str]
+    limit: Share | NoFloor = NOT_ASKED
 
 
 class CaseCounts(Record):

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from kerneltrial.records.confirmation import Confirmed, NoEndToEnd
 from kerneltrial.records.decision import Unknown, Winner
 from kerneltrial.records.prize import KnownPrize
+from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.reason import Finding
+from kerneltrial.records.roofline import Ceilings, Share
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.inputs import ReportInputs
@@ -51,13 +53,22 @@ def _by_evidence(inputs: ReportInputs) -> Iterator[str]:
         yield "That an application gets faster. None was run; a kernel's share of it is not known here."
     if not confirmation.vendors:
         yield "How the best kernel compares with a vendor's library. None was timed."
-    if isinstance(confirmation.outcome, Confirmed) or isinstance(inputs.prize.prize, KnownPrize):
+    if _without_roofline(inputs):
         yield "How close a kernel comes to what the card can do. No roofline was measured on it."
     if any(isinstance(rule, Unknown) and rule.rule == "reviewer_receipt" for rule in inputs.decision.rules):
         yield (
             "That the records are the first and only ones. They are linked by digests, so a change shows; nobody "
             "outside the trial has signed for them, so they could have been made anew as a whole."
         )
+
+
+def _without_roofline(inputs: ReportInputs) -> bool:
+    """Latencies are known, and what the card can do is not."""
+    outcome, performance = inputs.confirmation.outcome, inputs.qualification.performance
+    if isinstance(outcome, Confirmed):
+        return not all(isinstance(case.limit, Share) for case in outcome.cases)
+    known = isinstance(performance, BaselineLatency) and isinstance(performance.ceilings, Ceilings)
+    return isinstance(inputs.prize.prize, KnownPrize) and not known
 
 
 def _by_terms(inputs: ReportInputs) -> Iterator[str]:

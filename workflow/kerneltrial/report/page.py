@@ -6,6 +6,7 @@ from kerneltrial.decide import amounts
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
 from kerneltrial.records.decision import Unknown, Winner
 from kerneltrial.records.reason import Reason
+from kerneltrial.records.roofline import NoFloor, Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
 from kerneltrial.report import plot, words
 from kerneltrial.report.amendments import changes
@@ -152,8 +153,16 @@ def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
         "best": f"{amounts.number(case.warm_us, 4)} µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
-        "note": f"{by}, {case.clock} clock",
+        "note": f"{by}, {case.clock} clock{_limit(case.limit)}",
     }
+
+
+def _limit(limit: Share | NoFloor) -> str:
+    """How near the latencies come to what the card can do."""
+    if isinstance(limit, NoFloor):
+        return ""
+    best, baseline = (f"{100 * share:.0f} %" for share in (limit.candidate, limit.baseline))
+    return f"; {best} of the {limit.bound} limit of {amounts.number(limit.floor_us)} µs, the baseline {baseline}"
 
 
 def _counted(case: CaseCounts) -> dict[str, Any]:

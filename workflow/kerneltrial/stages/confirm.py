@@ -2,13 +2,15 @@
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
 from kerneltrial.decide.winner import choose_winner
 from kerneltrial.devices.device import Refused
 from kerneltrial.judge.validation import Judge
-from kerneltrial.measure.confirm import confirmed_case, geometric_interval
+from kerneltrial.measure.confirm import confirmed_case, geometric_interval, vendor_speeds, vendors_absent
+from kerneltrial.measure.roofline import under_floor
 from kerneltrial.records.build import Build, Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.case import Case, Cases
@@ -17,11 +19,12 @@ from kerneltrial.records.decision import Winner
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Finding
+from kerneltrial.records.roofline import NOT_ASKED
 from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Drawn, Kernel, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, performance_cases, samples_of
 from kerneltrial.store.measurements import Stored
 
 
@@ -34,12 +37,11 @@ def run(job: Job) -> Confirmation:
     with ground(job) as g:
         findings = _judged_again(g, candidate, built)
         if g.lock.device.kind == "cpu":
-            outcome: Confirmed | NotTimed = NotTimed(
+            counted = NotTimed(
                 winner=winner.candidate, ratio=winner.geometric_mean, valid=not findings, findings=findings
             )
-        else:
-            outcome = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
-    return Confirmation(outcome=outcome)
+            return Confirmation(outcome=counted)
+        return _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
 
 
 def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
@@ -69,27 +71,48 @@ def _fresh(case: Case) -> Case:
     return msgspec.structs.replace(case, seed=seed)
 
 
-def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmed | NotTimed:
+def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmation:
     """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
     qualification = g.job.record("qualify", Qualification)
     pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
     cases = [_fresh(case) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
+    clocks: dict[str, str] = {}
     with g.runner() as runner:
         answers = Judge(g.setup(g.baseline(qualification, runner))).answers
         try:
             for process in range(g.lock.protocol.confirmation_processes):
-                for name, stored in samples_of(g, pair, cases, answers, process).items():
+                for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks)).items():
                     drawn[name].append(stored)
+                    clocks[name] = stored.value.samples.clock
         except Refused as refused:
-            return NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=(refused.finding,))
+            found = (refused.finding,)
+            return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))
+    return _confirmed(g, winner, drawn, findings)
+
+
+def _confirmed(
+    g: Ground, winner: Kernel, drawn: Mapping[str, list[Stored[Drawn]]], findings: tuple[Finding, ...]
+) -> Confirmation:
     faults = [fault for stored in drawn.values() for s in stored for fault in s.value.faults]
     samples = {name: [s.value.samples for s in stored] for name, stored in drawn.items()}
     confidence = float(g.lock.protocol.confidence)
-    return Confirmed(
+    floors = floors_of(g)
+    cases = tuple(
+        confirmed_case(n, samples[n], [s.digest for s in drawn[n]], confidence, floors.get(n, NOT_ASKED))
+        for n in samples
+    )
+    under = {case.case: under_floor(case.case, case.warm_us, floors.get(case.case, NOT_ASKED)) for case in cases}
+    outcome = Confirmed(
         winner=winner.built.candidate,
-        cases=tuple(confirmed_case(n, samples[n], [s.digest for s in drawn[n]], confidence) for n in samples),
+        cases=cases,
         geometric_mean=geometric_interval(list(samples.values()), confidence),
         valid=not (findings or faults),
         findings=(*findings, *faults),
+        review={name: finding for name, finding in under.items() if finding is not None},
+    )
+    return Confirmation(
+        outcome=outcome,
+        vendors=vendor_speeds(list(samples.values()), confidence),
+        vendors_absent=vendors_absent(list(samples.values())),
     )

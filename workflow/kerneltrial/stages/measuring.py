@@ -2,10 +2,14 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from kerneltrial.devices.device import Conditions, Samples, TimingRequest, Values
+import msgspec
+
+from kerneltrial.devices.device import Conditions, Refused, Samples, TimingRequest, Values
 from kerneltrial.devices.runner import Runner
+from kerneltrial.inputs.products import product_of
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.inputs.values import generate
 from kerneltrial.judge.answers import Answers
@@ -16,8 +20,10 @@ from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.case import Case
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.qualification import BaselineLatency, Qualification
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
+from kerneltrial.records.roofline import Ceilings, Floor, NoCeilings, NoFloor
 from kerneltrial.stages.ground import Ground, binary_of
 from kerneltrial.store.measurements import Stored
 
@@ -30,6 +36,23 @@ class Kernel(Record):
 
     built: Built
     plan: LaunchPlan
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a pair is timed.
+
+    `process` numbers the processes of a confirmation, whose rounds are in ABBA order and hold the vendors too; `SEARCH`
+    is the search's own one. `clocks` says by case what the protocol's clock `auto` came to mean in the first process of
+    a confirmation, so that its processes do not mix their clocks.
+    """
+
+    process: int = SEARCH
+    clocks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def role(self) -> str:
+        return "search" if self.process == SEARCH else f"confirmation {self.process}"
 
 
 class Drawn(Record):
@@ -67,14 +90,12 @@ def counts_of(g: Ground, kernel: Kernel, cases: Sequence[Case]) -> dict[str, Sto
 
 
 def samples_of(
-    g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case], answers: Answers, process: int = SEARCH
+    g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case], answers: Answers, asked: Asked
 ) -> dict[str, Stored[Drawn]]:
     """Samples of a candidate beside the baseline by case, all in one process; the pair is (baseline, candidate).
 
-    `process` numbers the processes of a confirmation, whose rounds are in ABBA order; `SEARCH` is the search's own one.
     `Refused` passes through.
     """
-    role = "search" if process == SEARCH else f"confirmation {process}"
     with contextlib.ExitStack() as runners:
 
         @functools.cache
@@ -82,19 +103,24 @@ def samples_of(
             return runners.enter_context(g.runner())
 
         def draw(case: Case) -> Drawn:
-            request = timing_request(g, pair, case)
-            if process != SEARCH:
-                request = process_request(request, process)
+            request = timing_request(g, pair, case, asked)
             return _checked(g, pair[1], case, answers, runner().time(request, input_sets(g, case)))
 
         once = g.job.measurements.once
-        return {c.name: once(_key(g, pair, c, role), functools.partial(draw, c), Drawn) for c in cases}
+        return {c.name: once(_key(g, pair, c, asked), functools.partial(draw, c), Drawn) for c in cases}
 
 
-def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, role: str) -> dict[str, object]:
-    """What a measurement is stored under: binaries, plans, case, protocol, device fingerprint, and its role."""
+def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> dict[str, object]:
+    """What a measurement is stored under: binaries, plans, case, protocol, device fingerprint, its role, its clock."""
     baseline, candidate = (_identity(kernel) for kernel in pair)
-    return {"samples": candidate, "beside": baseline, "role": role, **_conditions(g, case)}
+    own = {"samples": candidate, "beside": baseline, "role": asked.role, "clock": _clock(g, case, asked)}
+    return {**own, **_conditions(g, case)}
+
+
+def _clock(g: Ground, case: Case, asked: Asked) -> str:
+    """What was asked for by name; for `auto` what it came to mean before."""
+    clock = g.lock.protocol.clock
+    return asked.clocks.get(case.name, clock) if clock == "auto" else clock
 
 
 def _checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples: Samples) -> Drawn:
@@ -104,19 +130,43 @@ def _checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples
     return Drawn(samples=without_outputs(samples), faults=() if fault is None else (fault,))
 
 
-def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case) -> TimingRequest:
-    """Baseline, the same again and the candidate, interleaved in random order."""
+def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> TimingRequest:
+    """Baseline, the same again and the candidate, interleaved; in a confirmation the vendors' kernels beside them."""
     baseline, candidate = pair
     contract = g.lock.contract
-    return TimingRequest(
+    request = TimingRequest(
         baseline=binary_of(baseline.built, g.job.objects),
         baseline_call=resolve(baseline.plan, contract, case.dimensions, baseline.built.abi),
         candidate=binary_of(candidate.built, g.job.objects),
         candidate_call=resolve(candidate.plan, contract, case.dimensions, candidate.built.abi),
         rounds=g.lock.protocol.rounds,
-        clock=g.lock.protocol.clock,
+        clock=_clock(g, case, asked),
         seed=g.lock.seed,
     )
+    if asked.process == SEARCH:
+        return request
+    product = product_of(contract)
+    request = msgspec.structs.replace(request, vendors=() if product is None else (product,), energy=True)
+    return process_request(request, asked.process)
+
+
+def floors_of(g: Ground) -> Mapping[str, Floor | NoFloor]:
+    """The roofline's floor of each case."""
+    performance = g.job.record("qualify", Qualification).performance
+    return performance.floors if isinstance(performance, BaselineLatency) else {}
+
+
+def ceilings_of(g: Ground) -> Ceilings | NoCeilings:
+    """What the card does at most: measured once for a device of this fingerprint."""
+    with contextlib.ExitStack() as runners:
+
+        def draw() -> Ceilings:
+            return runners.enter_context(g.runner()).ceilings()
+
+        try:
+            return g.job.measurements.once({"ceilings": g.lock.device}, draw, Ceilings).value
+        except Refused as refused:
+            return NoCeilings(why=str(refused))
 
 
 def input_sets(g: Ground, case: Case) -> Sequence[Values]:

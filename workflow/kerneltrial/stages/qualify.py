@@ -11,6 +11,7 @@ from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.qualification import Qualified, qualify
 from kerneltrial.judge.setup import Subject
 from kerneltrial.judge.validation import Judge
+from kerneltrial.measure.roofline import floor_of
 from kerneltrial.measure.score import score
 from kerneltrial.measure.statistics import latency_us
 from kerneltrial.propose.proposer import identified
@@ -21,7 +22,7 @@ from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Kernel, counts_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Kernel, ceilings_of, counts_of, performance_cases, samples_of
 
 
 def run(job: Job) -> Qualification:
@@ -85,13 +86,16 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
                 cases={name: score(stored.value) for name, stored in counts.items()},
                 samples={name: stored.digest for name, stored in counts.items()},
             )
-        timed = samples_of(g, (baseline, baseline), performance_cases(g), answers)
+        timed = samples_of(g, (baseline, baseline), performance_cases(g), answers, Asked())
         for stored in timed.values():
             if stored.value.faults:
                 raise InputProblem(f"the baseline is wrong when it is timed: {stored.value.faults[0].detail}")
+        ceilings = ceilings_of(g)
         return BaselineLatency(
             cases={name: latency_us(stored.value.samples, ("a", "a2")) for name, stored in timed.items()},
             samples={name: stored.digest for name, stored in timed.items()},
+            ceilings=ceilings,
+            floors={c.name: floor_of(g.lock.contract, c.dimensions, ceilings) for c in performance_cases(g)},
         )
     except Refused as refused:
         raise InputProblem(f"the baseline cannot be measured on {g.lock.device.kind}: {refused}") from refused

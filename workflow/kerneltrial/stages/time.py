@@ -8,11 +8,12 @@ from kerneltrial.measure.statistics import geometric_mean
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.roofline import NOT_ASKED
 from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Kernel, counts_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Kernel, counts_of, floors_of, performance_cases, samples_of
 from kerneltrial.stages.passed import skipped_after
 
 Outcome = Timed | Counted | Untimed
@@ -65,13 +66,17 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
 def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers) -> Timed | Untimed:
     candidate = pair[1].built.candidate
     try:
-        found = samples_of(g, pair, performance_cases(g), answers)
+        found = samples_of(g, pair, performance_cases(g), answers, Asked())
     except Refused as refused:
         return Untimed(candidate=candidate, reason=refused.finding.reason, detail=refused.finding.detail)
     faults = [fault for stored in found.values() for fault in stored.value.faults]
     if faults:
         return Untimed(candidate=candidate, reason=faults[0].reason, detail=faults[0].detail)
     confidence = float(g.lock.protocol.confidence)
-    cases = tuple(case_latency(name, s.value.samples, s.digest, confidence) for name, s in found.items())
+    floors = floors_of(g)
+    cases = tuple(
+        case_latency(name, s.value.samples, s.digest, confidence, floors.get(name, NOT_ASKED))
+        for name, s in found.items()
+    )
     mean = geometric_mean([case.speedup.middle for case in cases])
     return Timed(candidate=candidate, cases=cases, geometric_mean=mean)

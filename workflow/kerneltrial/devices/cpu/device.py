@@ -16,6 +16,7 @@ from kerneltrial.inputs.calls import Call, ResolvedLaunch
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.roofline import Ceilings
 
 ARCH = "sm_80"
 """PTX is compiled for this architecture: the newest whose instructions the table covers."""
@@ -48,6 +49,9 @@ class OpenedCpu:
 
     def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
         raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="the cpu device counts; it gives no times"))
+
+    def ceilings(self) -> Ceilings:
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="the cpu device counts; it has no ceilings of speed"))
 
 
 def _fingerprint() -> dict[str, str]:

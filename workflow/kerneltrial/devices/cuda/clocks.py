@@ -1,13 +1,15 @@
-"""The clocks: how one reading of one subject is taken. All on one stream, all with CUDA events.
+"""The clocks: how one reading of one subject is taken. All on one stream.
 
 `graph`           a graph of a fixed batch of calls, run once before it is timed; its span over the batch is read.
 `events`          one call between two events behind a held queue, less what an empty pair reads there.
+`cupti`           the card's own time stamps of each node (in `cupti_clock`).
 `events-10-100`   one call between two events on an idle queue: it mostly times the launch. Never evidence.
-cold (all clocks) a graph of: read twice the L2's size; event; one call; event. Less what an empty pair reads there.
+cold (but cupti)  a graph of: read twice the L2's size; event; one call; event. Less what an empty pair reads there.
 """
 
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Protocol
 
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US, Graph, Queue
@@ -19,6 +21,33 @@ _NODES_AT_MOST = 256
 _OWN_BYTES_AT_MOST = 2**30
 _EMPTY_READINGS = 21
 _CALIBRATIONS = 3
+
+
+class Meter(Protocol):
+    """A warm clock. `calls` are in one reading; `resolution_us` is that of a reading."""
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def resolution_us(self) -> float: ...
+
+    def read(self, key: str) -> float:
+        """Microseconds of one call of this subject."""
+
+    def leave_outputs(self, key: str) -> None:
+        """See to it that what lies in the outputs was left by this subject's timed launches."""
+
+    def free(self) -> None: ...
+
+
+class ColdMeter(Protocol):
+    """A clock of single calls on an emptied L2."""
+
+    def read(self, key: str, turn: int) -> float:
+        """Microseconds of one call of this subject on input set `turn`, modulo the number of sets."""
+
+    def free(self) -> None: ...
 
 
 def batch_size(a_us: float, b_us: float, shared: SharedBuffers, nodes: int) -> int:
@@ -49,18 +78,18 @@ class GraphClock:
 
     def __init__(self, queue: Queue, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
         self._queue, self._shared = queue, shared
-        a_us, b_us = (self._rough_us(subjects[key]) for key in ("a", "b"))
+        a_us, b_us = (rough_us(queue, subjects[key], shared) for key in ("a", "b"))
         self.calls = batch_size(a_us, b_us, shared, max(subject.nodes for subject in subjects.values()))
         self.resolution_us = EVENT_RESOLUTION_US / self.calls
         if shared.own_bytes:
             shared.grow(self.calls)
             for subject in subjects.values():
                 subject.grow(self.calls)
-        self._graphs = {key: self._graph(subject, self.calls) for key, subject in subjects.items()}
+        self._graphs = {key: batch_graph(queue, subject, self.calls) for key, subject in subjects.items()}
 
     def read(self, key: str) -> float:
         """Microseconds of one call."""
-        return self._span_us(self._graphs[key]) / self.calls
+        return _span_us(self._queue, self._graphs[key], self._shared) / self.calls
 
     def leave_outputs(self, key: str) -> None:
         """One more reading, so that what lies in the outputs was left by this subject's timed launches."""
@@ -70,32 +99,37 @@ class GraphClock:
         for graph in self._graphs.values():
             graph.free()
 
-    def _graph(self, subject: Subject, calls: int) -> Graph:
-        def enqueue() -> None:
-            for slot in range(calls):
-                subject.enqueue(slot)
 
-        return self._queue.graph(enqueue)
+def rough_us(queue: Queue, subject: Subject, shared: SharedBuffers) -> float:
+    """About how long one call takes, in microseconds: the best of a few short graphs."""
+    graph = batch_graph(queue, subject, shared.sets)
+    try:
+        return min(_span_us(queue, graph, shared) for _ in range(_CALIBRATIONS)) / shared.sets
+    finally:
+        graph.free()
 
-    def _rough_us(self, subject: Subject) -> float:
-        graph = self._graph(subject, self._shared.sets)
-        try:
-            return min(self._span_us(graph) for _ in range(_CALIBRATIONS)) / self._shared.sets
-        finally:
-            graph.free()
 
-    def _span_us(self, graph: Graph) -> float:
-        """One run to warm the caches in the same way for every subject, then one between events."""
-        queue = self._queue
-        self._shared.prepare(poison=True)
+def batch_graph(queue: Queue, subject: Subject, calls: int) -> Graph:
+    """A graph of so many calls, one on each input set in turn."""
+
+    def enqueue() -> None:
+        for slot in range(calls):
+            subject.enqueue(slot)
+
+    return queue.graph(enqueue)
+
+
+def _span_us(queue: Queue, graph: Graph, shared: SharedBuffers) -> float:
+    """One run to warm the caches in the same way for every subject, then one between events."""
+    shared.prepare(poison=True)
+    graph.launch()
+    shared.prepare(poison=False)
+    with queue.held():
+        queue.record(queue.start)
         graph.launch()
-        self._shared.prepare(poison=False)
-        with queue.held():
-            queue.record(queue.start)
-            graph.launch()
-            queue.record(queue.end)
-        queue.wait()
-        return queue.elapsed_us()
+        queue.record(queue.end)
+    queue.wait()
+    return queue.elapsed_us()
 
 
 class EventClock:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kerneltrial.devices.cuda import timing
+from kerneltrial.devices.cuda import ceilings, timing
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module
@@ -10,6 +10,7 @@ from kerneltrial.devices.cuda.loaded import CudaLoaded
 from kerneltrial.devices.device import Binary, Refused, Samples, TimingRequest, Values
 from kerneltrial.records.device import Device
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.roofline import Ceilings
 
 _WILL_NOT_LOAD = frozenset(
     {
@@ -63,6 +64,13 @@ class CudaDevice:
         finally:
             for module in modules.values():
                 module.unload()
+
+    def ceilings(self) -> Ceilings:
+        """What the card does at most, measured now; raises `DeviceProblem` where it cannot be."""
+        try:
+            return ceilings.measure(self._context)
+        except CudaError as error:
+            raise error.problem() from error
 
     def close(self) -> None:
         """Give the card back; a process that ends does so by itself."""

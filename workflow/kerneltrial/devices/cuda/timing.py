@@ -6,13 +6,26 @@ from typing import Literal
 
 import msgspec
 
-from kerneltrial.devices.cuda import state
-from kerneltrial.devices.cuda.clocks import ColdClock, EventClock, GraphClock, call_each_set, idle_pairs
+from kerneltrial.devices.cuda import activity, state, vendors
+from kerneltrial.devices.cuda.clocks import (
+    ColdClock,
+    ColdMeter,
+    EventClock,
+    GraphClock,
+    Meter,
+    batch_size,
+    call_each_set,
+    idle_pairs,
+    rough_us,
+)
 from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.cupti_clock import CuptiClock, CuptiColdClock, choose
 from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.energy import energy_mj
 from kerneltrial.devices.cuda.launches import Module, TurnedDown
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers, Subject
+from kerneltrial.devices.cuda.vendors import CublasProduct
 from kerneltrial.devices.device import DeviceProblem, Refused, Samples, TimingRequest, Values
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Record
@@ -30,16 +43,15 @@ class Schedule(Record, frozen=True):
 
 def time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
     """See `devices.device.Opened.time`; `modules` are those of `a`, `a2` and `b`."""
-    clock = "graph" if request.clock == "auto" else request.clock
-    if clock == "cupti":
-        detail = "the cupti clock is not built yet: ask for clock=graph"
-        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail=detail))
     if not values:
         raise ValueError("timing needs at least one input set")
     try:
-        return _time(context, modules, request, (clock, values))
+        return _time(context, modules, request, values)
     except TurnedDown as error:
         raise Refused(error.finding) from error
+    except activity.Absent as absent:
+        detail = f"the cupti clock cannot be had: {absent}; ask for clock=graph"
+        raise Refused(Finding(reason=Reason.NOT_MEASURED, detail=detail)) from absent
     except CudaError as error:
         if not error.is_fault:
             raise error.problem() from error
@@ -47,23 +59,27 @@ def time(context: Context, modules: Mapping[str, Module], request: TimingRequest
         raise Refused(context.spent) from error
 
 
-def _time(
-    context: Context, modules: Mapping[str, Module], request: TimingRequest, how: tuple[str, Sequence[Values]]
-) -> Samples:
-    clock, values = how
+def _time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
     calls = {"a": request.baseline_call, "a2": request.baseline_call, "b": request.candidate_call}
     shared = SharedBuffers(tuple(calls.values()), values, context.queue.stream)
-    subjects: dict[str, PlanSubject] = {}
+    subjects: dict[str, PlanSubject | CublasProduct] = {}
     try:
         for key, call in calls.items():
-            subjects[key] = PlanSubject(modules[key], call, shared, context.queue)
-            _rehearse(context, key, subjects[key], shared)
+            plan = subjects[key] = PlanSubject(modules[key], call, shared, context.queue)
+            _rehearse(context, key, plan, shared)
+        absent = _add_vendors(context, request, subjects, shared)
         before = state.now(context.nvml)
         schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed)
-        samples = rounds(context, subjects, shared, schedule, clock)
+        samples = rounds(context, subjects, shared, schedule, request.clock)
+        outputs = shared.outputs()
+        if request.energy:
+            used, why = energy_mj(context, subjects, shared)
+            samples = msgspec.structs.replace(samples, energy_mj=used, energy_absent=why)
         _require_honest(shared, subjects)
         shown = _prefixed("before", before) | _prefixed("after", state.now(context.nvml)) | samples.device_state
-        return msgspec.structs.replace(samples, outputs=shared.outputs(), device_state=shown)
+        for subject in subjects.values():
+            shown |= subject.told if isinstance(subject, CublasProduct) else {}
+        return msgspec.structs.replace(samples, outputs=outputs, device_state=shown, vendors_absent=absent)
     finally:
         for subject in subjects.values():
             subject.free()
@@ -81,7 +97,35 @@ def _rehearse(context: Context, key: str, subject: PlanSubject, shared: SharedBu
         raise DeviceProblem(f"cuda: the baseline does not run on this card: {error}") from error
 
 
-def _require_honest(shared: SharedBuffers, subjects: Mapping[str, PlanSubject]) -> None:
+def _add_vendors(
+    context: Context,
+    request: TimingRequest,
+    subjects: dict[str, PlanSubject | CublasProduct],
+    shared: SharedBuffers,
+) -> dict[str, str]:
+    """Add the vendors' subjects that can be had and compute what the baseline does; return why others are absent."""
+    absent: dict[str, str] = {}
+    for product in request.vendors:
+        call_each_set(context.queue, subjects["a"], shared)
+        wanted = shared.outputs()[0][product.out]
+        try:
+            vendor = CublasProduct(product, shared, context)
+            call_each_set(context.queue, vendor, shared)
+        except vendors.Absent as reason:
+            absent["cublas"] = str(reason)
+            continue
+        except CudaError as error:  # no fault of the candidate, which ran before
+            raise DeviceProblem(f"cuda: cuBLAS does not run on this card: {error}") from error
+        apart = vendors.difference(product, request.baseline_call.buffers, shared.outputs()[0][product.out], wanted)
+        if apart <= vendor.allowed_difference:
+            subjects["cublas"] = vendor
+        else:
+            vendor.free()
+            absent["cublas"] = f"its result lies {apart:.1e} of the norm from the baseline's: another computation"
+    return absent
+
+
+def _require_honest(shared: SharedBuffers, subjects: Mapping[str, PlanSubject | CublasProduct]) -> None:
     """The baseline is trusted: what is amiss after timing is the candidate's doing."""
     name = shared.changed()
     if name:
@@ -114,23 +158,36 @@ def order_of(kind: str, random: Random) -> tuple[tuple[str, str], ...]:
 def rounds(
     context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, schedule: Schedule, clock: str
 ) -> Samples:
-    """Draw the samples of any subjects `a`, `a2` and `b` (others may be among them, read in random order only)."""
+    """Draw the samples of any subjects `a`, `a2` and `b`, and of others beside them."""
     if clock == "events-10-100":
         warm = {key: idle_pairs(context.queue, subject, shared) for key, subject in subjects.items()}
-        _, cold, told = _interleaved(context, subjects, shared, schedule, None)
+        _, cold, told = _interleaved(context, subjects, shared, schedule, (None, ColdClock(context, subjects, shared)))
         call_each_set(context.queue, subjects["b"], shared)
         told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
         return _samples(clock, (EVENT_RESOLUTION_US, 1), (warm, cold), told)
-    kind = GraphClock if clock == "graph" else EventClock
-    meter = kind(context.queue, subjects, shared)
+    why = "asked for"
+    if clock == "auto":
+        clock, why = choose(context, subjects, shared)
+    meter = _meter(context, subjects, shared, clock)
     try:
-        warm, cold, told = _interleaved(context, subjects, shared, schedule, meter)
+        cold_meter = (CuptiColdClock if clock == "cupti" else ColdClock)(context, subjects, shared)
+        warm, cold, told = _interleaved(context, subjects, shared, schedule, (meter, cold_meter))
         meter.leave_outputs("b")
     finally:
         meter.free()
+    told["clock_choice"] = why
+    told["warm_up"] = f"{meter.calls} calls before each warm reading, the L2 emptied before each cold one"
     if isinstance(meter, EventClock):
         told["warm_empty_pair_us"] = repr(meter.empty_us)
     return _samples(clock, (meter.resolution_us, meter.calls), (warm, cold), told)
+
+
+def _meter(context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, clock: str) -> Meter:
+    if clock == "cupti":
+        longest = max(subject.nodes for subject in subjects.values())
+        rough = [rough_us(context.queue, subjects[key], shared) for key in ("a", "b")]
+        return CuptiClock(context, subjects, shared, batch_size(rough[0], rough[1], shared, longest))
+    return (GraphClock if clock == "graph" else EventClock)(context.queue, subjects, shared)
 
 
 def _samples(clock: str, unit: tuple[float, int], drawn: tuple[Readings, Readings], told: dict[str, str]) -> Samples:
@@ -151,10 +208,10 @@ def _interleaved(
     subjects: Mapping[str, Subject],
     shared: SharedBuffers,
     schedule: Schedule,
-    meter: GraphClock | EventClock | None,
+    meters: tuple[Meter | None, ColdMeter],
 ) -> tuple[Readings, Readings, dict[str, str]]:
+    meter, cold_clock = meters
     random = Random(schedule.seed)
-    cold_clock = ColdClock(context, subjects, shared)
     warm: list[dict[str, float]] = []
     cold: list[dict[str, float]] = []
     reasons, discarded = 0, 0
@@ -177,20 +234,26 @@ def _interleaved(
     told = {
         "input_sets": str(shared.sets),
         "order": schedule.order,
-        "cold_empty_pair_us": repr(cold_clock.empty_us),
         "cold_sweep_bytes": str(context.sweep.nbytes),
         "clocks_event_reasons_seen": context.nvml.absent or state.reason_names(reasons),
         "rounds_discarded": str(discarded),
         "held_queue_gave_way": str(context.queue.gave_way),
     }
+    if isinstance(cold_clock, ColdClock):
+        told["cold_empty_pair_us"] = repr(cold_clock.empty_us)
     return _columns(warm), _columns(cold), told
 
 
 def _places(subjects: Mapping[str, Subject], order: str, random: Random) -> list[tuple[str, str]]:
+    """The order of one round; others than A, A' and B stand anywhere in it, or in the middle of an ABBA round.
+
+    In the middle a steady drift falls out of their ratios too.
+    """
     places = list(order_of(order, random))
-    others = [(key, key) for key in subjects if key not in ("a", "a2", "b")]
-    for place in others:
-        places.insert(random.randint(0, len(places)), place)
+    for key in subjects:
+        if key not in ("a", "a2", "b"):
+            at = len(places) // 2 if order == "abba" else random.randint(0, len(places))
+            places.insert(at, (key, key))
     return places
 
 

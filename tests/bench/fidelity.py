@@ -1,0 +1,186 @@
+"""Do the trial's clocks agree with the hardware? Every clock beside an independent CUPTI script and ncu.
+
+    PYTHONPATH=workflow python tests/bench/fidelity.py [--ncu ncu] [--rounds 20]
+
+For each kernel of `fidelity_kernels`, warm and cold: microseconds by CUPTI records of a separate process (the witness),
+by each clock of the trial, and by ncu. A figure that lies further from the witness than issue 3/7 allows is marked `!`:
+cupti 2 % or 0.1 us, graph 8 % or 0.5 us; ncu is compared with the cupti clock (graph where there is none), 2 % or 1 us.
+The exit status is 1 where a figure is marked. With OUT set, everything is written to $OUT/fidelity.json.
+Needs an NVIDIA card; ncu and cupti-python where they are there.
+"""
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fidelity_kernels import Subject, binaries, subjects
+
+from kerneltrial.devices.cuda.clocks import batch_graph, rough_us
+from kerneltrial.devices.cuda.device import CudaDevice, load_module, open_cuda
+from kerneltrial.devices.cuda.probe import probe
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
+from kerneltrial.devices.device import Binary, Refused, TimingRequest
+from kerneltrial.measure.rounds import without_outputs
+
+HERE = Path(__file__).resolve().parent
+CLOCKS = ("cupti", "graph", "events", "events-10-100")
+ALLOWED = {"cupti": (0.02, 0.1), "graph": (0.08, 0.5), "ncu": (0.02, 1.0)}
+NCU = ("--metrics", "gpu__time_duration.sum", "--clock-control", "none", "--print-units", "base", "--csv")
+SETS = 2
+Figures = dict[str, tuple[float, float]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--rounds", type=int, default=20)
+    arguments = parser.parse_args()
+    table: dict[str, Figures] = {subject.name: {} for subject in subjects()}
+    notes: list[str] = []
+    for name, pair in witness(notes).items():
+        table[name]["witness"] = (pair[0], pair[1])
+    profiled = {mode: by_ncu(arguments.ncu, mode, notes) for mode in ("none", "all")}
+    for name in table:
+        if name in profiled["none"] and name in profiled["all"]:
+            table[name]["ncu"] = (profiled["none"][name], profiled["all"][name])
+    card = open_cuda(probe().arch)
+    code = binaries(card.device.arch)
+    kept: dict[str, Any] = {"device": card.device.fingerprint}
+    choices = {}
+    for subject in subjects():
+        for clock in (*CLOCKS, "auto"):
+            rounds = 2 if clock == "auto" else arguments.rounds
+            found = timed(card, subject, code[subject.source], (clock, rounds))
+            if isinstance(found, str):
+                notes.append(f"{subject.name}, {clock}: {found}")
+            elif clock == "auto":
+                choices[subject.name] = found["device_state"].get("clock_choice", "")
+            else:
+                pair = tuple(median(found[f"{kind}_us"]["a"] + found[f"{kind}_us"]["b"]) for kind in ("warm", "cold"))
+                table[subject.name][clock] = (pair[0], pair[1])
+                kept[f"{subject.name} | {clock}"] = found
+        table[subject.name]["throughput"] = (throughput_us(card, subject, code[subject.source]), float("nan"))
+    bad = show(table)
+    print("\nwhat `auto` chose:", *(f"  {name}: {choice}" for name, choice in choices.items()), sep="\n")
+    print(*notes, sep="\n")
+    if "OUT" in os.environ:
+        kept |= {"table": table, "auto": choices, "notes": notes}
+        (Path(os.environ["OUT"]) / "fidelity.json").write_text(json.dumps(kept))
+    return 1 if bad else 0
+
+
+def witness(notes: list[str]) -> dict[str, list[float]]:
+    """Warm and cold microseconds by the separate CUPTI script."""
+    done = subprocess.run([sys.executable, HERE / "fidelity_witness.py", "--cupti"], capture_output=True, text=True)
+    if done.returncode:
+        notes.append(f"no witness: {done.stderr.strip().splitlines()[-1:]}")
+        return {}
+    return dict(json.loads(done.stdout))
+
+
+def by_ncu(ncu: str, cache: str, notes: list[str]) -> dict[str, float]:
+    """Median microseconds of each plan of one launch; a plan of two has no duration in ncu, only its launches have."""
+    command = [ncu, *NCU, "--cache-control", cache, sys.executable, str(HERE / "fidelity_witness.py")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        notes.append(f"no ncu: {error}")
+        return {}
+    rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
+    durations = [float(row["Metric Value"].replace(",", "")) / 1000 for row in rows]
+    wanted = sum(8 * len(subject.call.launches) for subject in subjects())
+    if len(durations) != wanted:
+        notes.append(f"ncu --cache-control {cache} gave {len(durations)} kernels, not {wanted}: {done.stderr[-300:]}")
+        return {}
+    found: dict[str, float] = {}
+    for subject in subjects():
+        own = [durations.pop(0) for _ in range(8 * len(subject.call.launches))]
+        if len(subject.call.launches) == 1:
+            found[subject.name] = median(own[1:])
+    return found
+
+
+def timed(card: CudaDevice, subject: Subject, binary: Binary, how: tuple[str, int]) -> Any:
+    """The trial's own samples as JSON types, or why there are none."""
+    clock, rounds = how
+    request = TimingRequest(
+        baseline=binary, baseline_call=subject.call, candidate=binary, candidate_call=subject.call,
+        rounds=rounds, clock=clock, seed=5,
+    )  # fmt: skip
+    start = time.perf_counter()
+    try:
+        samples = without_outputs(card.time(request, [subject.values(seed) for seed in range(SETS)]))
+    except Refused as refused:
+        return str(refused)
+    return {
+        "warm_us": {key: list(row) for key, row in samples.warm_us.items()},
+        "cold_us": {key: list(row) for key, row in samples.cold_us.items()},
+        "device_state": samples.device_state,
+        "resolution_us": samples.resolution_us,
+        "calls": samples.calls_per_sample,
+        "wall_s": time.perf_counter() - start,
+    }
+
+
+def throughput_us(card: CudaDevice, subject: Subject, binary: Binary) -> float:
+    """Microseconds a call in one long graph (20 ms, at most 1,024 calls), the gaps between calls included."""
+    context = card._context
+    module = load_module(context, binary)
+    shared = SharedBuffers((subject.call,), [subject.values(seed) for seed in range(SETS)], context.queue.stream)
+    plan = PlanSubject(module, subject.call, shared, context.queue)
+    plan.grow(SETS)
+    try:
+        calls = int(min(1024, max(SETS, 20_000 / rough_us(context.queue, plan, shared))))
+        graph = batch_graph(context.queue, plan, calls)
+        readings = []
+        for _ in range(5):
+            with context.queue.held():
+                context.queue.record(context.queue.start)
+                graph.launch()
+                context.queue.record(context.queue.end)
+            context.queue.wait()
+            readings.append(context.queue.elapsed_us() / calls)
+        graph.free()
+        return median(readings)
+    finally:
+        plan.free()
+        shared.free()
+        module.unload()
+
+
+def show(table: dict[str, Figures]) -> int:
+    """Print both tables; return how many figures are further off than allowed."""
+    columns = ("witness", *CLOCKS, "ncu", "throughput")
+    bad = 0
+    for index, kind in enumerate(("warm", "cold")):
+        print(f"\n{kind}, us; `!`: further from the witness (ncu: from the trial's clock) than allowed")
+        print(f"{'':28s}" + "".join(f"{column:>15s}" for column in columns))
+        for name, figures in table.items():
+            cells = []
+            for column in columns:
+                mark = judged(figures, column, index)
+                bad += mark == "!"
+                value = figures.get(column, (float("nan"),) * 2)[index]
+                cells.append(f"{value:14.3f}{mark}")
+            print(f"{name:28s}" + "".join(cells))
+    return bad
+
+
+def judged(figures: Figures, column: str, index: int) -> str:
+    against = figures.get("cupti", figures.get("graph")) if column == "ncu" else figures.get("witness")
+    if column not in ALLOWED or column not in figures or against is None:
+        return " "
+    share, least = ALLOWED[column]
+    wanted = against[index]
+    return " " if abs(figures[column][index] - wanted) <= max(share * wanted, least) else "!"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

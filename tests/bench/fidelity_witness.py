@@ -1,0 +1,136 @@
+"""An independent witness of how long kernels take: plain launches, and CUPTI's own records or a profiler around them.
+
+    python tests/bench/fidelity_witness.py --cupti      prints a JSON object: name -> [warm us, cold us]
+    ncu ... python tests/bench/fidelity_witness.py      launches each plan a few times and prints nothing
+
+Nothing of the trial's clocks is used: kernels are launched one by one on a stream, records are read here.
+"""
+
+import argparse
+import json
+import sys
+from statistics import median
+from typing import Any
+
+from fidelity_kernels import Subject, binaries, subjects
+
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.driver import call
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.memory import Guarded, given_bytes, settle
+from kerneltrial.devices.cuda.probe import probe
+from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
+
+WARM_UP, TIMED, PROFILED = 20, 60, 8
+
+
+class Records:
+    """Start and end of kernels, as CUPTI's buffers bring them."""
+
+    def __init__(self) -> None:
+        from cupti import cupti
+
+        self._cupti = cupti
+        self._found: list[tuple[int, int]] = []
+        cupti.activity_register_callbacks(lambda: (4 << 20, 0), self._take)
+        cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
+
+    def _take(self, activities: list[Any]) -> None:
+        self._found += [(a.start, a.end) for a in activities if a.kind == self._cupti.ActivityKind.CONCURRENT_KERNEL]
+
+    def taken(self) -> list[tuple[int, int]]:
+        self._cupti.activity_flush_all(1)
+        found, self._found = sorted(self._found), []
+        return found
+
+
+class Plan:
+    """A plan's launches on fresh buffers."""
+
+    def __init__(self, subject: Subject, module: Module, stream: Any) -> None:
+        self.buffers = {b.name: Guarded(b, 0) for b in subject.call.buffers}
+        for name, value in subject.values(0).items():
+            self.buffers[name].upload(given_bytes(self.buffers[name].buffer, {name: value}))
+        addresses = {name: guarded.address for name, guarded in self.buffers.items()}
+        self.launches = [BoundLaunch(module, one, addresses, stream) for one in subject.call.launches]
+
+    def run(self) -> None:
+        for one in self.launches:
+            one.enqueue()
+
+    def free(self) -> None:
+        for guarded in self.buffers.values():
+            guarded.free()
+
+
+def sweeper(module: Module, context: Context) -> BoundLaunch:
+    """Reads twice the L2's size."""
+    nbytes = 2 * int(context.device.fingerprint["l2_bytes"])
+    memory = int(call("cuMemAlloc", nbytes + 16))
+    call("cuMemsetD8", memory, 0, nbytes + 16)
+    settle()
+    launch = ResolvedLaunch(
+        entry="read_all",
+        grid=(1056, 1, 1),
+        block=(256, 1, 1),
+        cluster=(1, 1, 1),
+        cooperative=False,
+        shared_bytes=0,
+        parameters=(Pointer(buffer="x"), Pointer(buffer="y"), Scalar(bytes=4, bits=nbytes // 16)),
+    )
+    return BoundLaunch(module, launch, {"x": memory, "y": memory + nbytes}, context.queue.stream)
+
+
+def span_us(records: list[tuple[int, int]]) -> float:
+    return (max(end for _, end in records) - min(start for start, _ in records)) / 1000
+
+
+def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> tuple[float, float]:
+    """Median warm and cold span of the plan in microseconds."""
+    each = len(plan.launches)
+    for _ in range(WARM_UP):
+        plan.run()
+    context.queue.wait()
+    records.taken()
+    with context.queue.held():  # so that a plan's launches follow each other without waiting for Python
+        for _ in range(TIMED):
+            plan.run()
+    context.queue.wait()
+    found = records.taken()
+    assert len(found) == TIMED * each, f"{len(found)} records for {TIMED} calls of {each} launches"
+    warm = [span_us(found[i : i + each]) for i in range(0, len(found), each)]
+    with context.queue.held():
+        for _ in range(TIMED):
+            sweep.enqueue()
+            plan.run()
+    context.queue.wait()
+    found = records.taken()
+    assert len(found) == TIMED * (each + 1)
+    cold = [span_us(found[i + 1 : i + 1 + each]) for i in range(0, len(found), each + 1)]
+    return median(warm), median(cold)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cupti", action="store_true")
+    arguments = parser.parse_args()
+    context = Context(probe().arch)
+    modules = {name: Module(binary.cubin) for name, binary in binaries(context.device.arch).items()}
+    records = Records() if arguments.cupti else None
+    sweep = sweeper(modules["streams.cu"], context)
+    told = {}
+    for subject in subjects():
+        plan = Plan(subject, modules[subject.source], context.queue.stream)
+        if records is None:
+            for _ in range(PROFILED):
+                plan.run()
+            context.queue.wait()
+        else:
+            told[subject.name] = seen(plan, sweep, records, context)
+        plan.free()
+    if records is not None:
+        json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

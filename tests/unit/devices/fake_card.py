@@ -1,0 +1,278 @@
+"""A card that is not there: memory on the host, kernels that take the time they are told, CUPTI that records them.
+
+It stands behind `cuda.bindings.driver`, so that the device's own code runs unchanged on a clock whose truth is known.
+"""
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from cuda.bindings import driver as real
+
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.queue import Queue
+from kerneltrial.devices.cuda.state import Nvml
+from kerneltrial.records.device import Device
+
+LAUNCH_GAP_US, GRAPH_GAP_US, MEMSET_US, STEP_NS = 2.0, 0.25, 0.5, 32
+SUCCESS = real.CUresult.CUDA_SUCCESS
+L2_BYTES = 1 << 16
+
+
+class FakeCard:
+    """`durations` gives microseconds by kernel name; the first kernel after a sweep takes `cold` times as long."""
+
+    def __init__(self, durations: dict[str, float], cold: float = 1.5) -> None:
+        self.durations = {"sweep": 20.0, **durations}
+        self.cold = cold
+        self.effects: dict[str, Callable[[list[int]], None]] = {}
+        self.now_us = 1000.0
+        self.recording: list[Any] | None = None
+        self.launched: list[str] = []
+        self._memory: dict[int, Any] = {}
+        self._captured: list[Callable[[float], None]] | None = None
+        self._swept = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Enums and structures are the driver's own; a function that is not faked is a mistake of the test."""
+        if name.startswith("cu"):
+            raise AssertionError(f"the fake card has no {name}")
+        return getattr(real, name)
+
+    # memory
+    def cuMemAlloc(self, nbytes: int) -> tuple[Any, ...]:
+        block = ctypes.create_string_buffer(nbytes + 512)
+        address = -(-ctypes.addressof(block) // 256) * 256
+        self._memory[address] = block
+        return SUCCESS, address
+
+    def cuMemFree(self, address: int) -> tuple[Any, ...]:
+        del self._memory[address]
+        return (SUCCESS,)
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> tuple[Any, ...]:
+        return self.cuMemAlloc(nbytes)
+
+    def cuMemFreeHost(self, address: int) -> tuple[Any, ...]:
+        return self.cuMemFree(address)
+
+    def cuMemHostGetDevicePointer(self, address: int, flags: int) -> tuple[Any, ...]:
+        return SUCCESS, address
+
+    def cuMemsetD8(self, address: int, value: int, nbytes: int) -> tuple[Any, ...]:
+        ctypes.memset(address, value, nbytes)
+        return (SUCCESS,)
+
+    def cuMemcpyHtoD(self, to: int, source: int, nbytes: int) -> tuple[Any, ...]:
+        ctypes.memmove(to, source, nbytes)
+        return (SUCCESS,)
+
+    cuMemcpyDtoH = cuMemcpyHtoD
+
+    # the stream
+    def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: Any) -> tuple[Any, ...]:
+        def work(gap: float) -> None:
+            ctypes.memset(address, value, nbytes)
+            self._node("", MEMSET_US, gap)
+
+        return self._put(work)
+
+    def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: Any) -> tuple[Any, ...]:
+        def work(gap: float) -> None:
+            ctypes.memmove(to, source, nbytes)
+            self.now_us += 1.0
+
+        return self._put(work)
+
+    def cuLaunchKernelEx(self, configuration: Any, function: str, parameters: int, extra: int) -> tuple[Any, ...]:
+        count = 8
+        cells = list((ctypes.c_void_p * count).from_address(parameters)) if function in self.effects else []
+        pointers = [ctypes.c_uint64.from_address(cell).value for cell in cells if cell]
+        return self.kernel(function, pointers)
+
+    def kernel(self, name: str, pointers: list[int]) -> tuple[Any, ...]:
+        """Put a kernel on the stream."""
+
+        def work(gap: float) -> None:
+            us = self.durations[name] * (self.cold if self._swept else 1.0)
+            self._swept = name == "sweep"
+            if name in self.effects:
+                self.effects[name](pointers)
+            self.launched.append(name)
+            self._node(name, us, gap)
+
+        return self._put(work)
+
+    def cuEventRecord(self, event: Any, stream: Any) -> tuple[Any, ...]:
+        def work(gap: float) -> None:
+            event.us = self.now_us
+
+        return self._put(work)
+
+    def cuEventRecordWithFlags(self, event: Any, stream: Any, flags: int) -> tuple[Any, ...]:
+        return self.cuEventRecord(event, stream)
+
+    def cuEventElapsedTime(self, start: Any, end: Any) -> tuple[Any, ...]:
+        return SUCCESS, (end.us - start.us) / 1000
+
+    def cuEventCreate(self, flags: int) -> tuple[Any, ...]:
+        return SUCCESS, SimpleNamespace(us=0.0)
+
+    def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
+        return SUCCESS, 7
+
+    def cuModuleLoadData(self, content: bytes) -> tuple[Any, ...]:
+        return SUCCESS, content
+
+    def cuModuleGetFunction(self, module: Any, name: bytes) -> tuple[Any, ...]:
+        return SUCCESS, name.decode()
+
+    def _nothing(self, *arguments: Any) -> tuple[Any, ...]:
+        return (SUCCESS,)
+
+    cuStreamSynchronize = cuStreamWaitValue32 = cuEventDestroy = cuStreamDestroy = cuModuleUnload = _nothing
+    cuGraphDestroy = cuGraphUpload = cuGraphExecDestroy = _nothing
+
+    # graphs
+    def cuStreamBeginCapture(self, stream: Any, mode: Any) -> tuple[Any, ...]:
+        self._captured = []
+        return (SUCCESS,)
+
+    def cuStreamEndCapture(self, stream: Any) -> tuple[Any, ...]:
+        found, self._captured = self._captured, None
+        return SUCCESS, found
+
+    def cuGraphInstantiate(self, captured: Any, flags: int) -> tuple[Any, ...]:
+        return SUCCESS, captured
+
+    def cuGraphLaunch(self, executable: Any, stream: Any) -> tuple[Any, ...]:
+        for work in executable:
+            work(GRAPH_GAP_US)
+        return (SUCCESS,)
+
+    def _put(self, work: Callable[[float], None]) -> tuple[Any, ...]:
+        if self._captured is not None:
+            self._captured.append(work)
+        else:
+            work(LAUNCH_GAP_US)
+        return (SUCCESS,)
+
+    def _node(self, name: str, us: float, gap: float) -> None:
+        start = self.now_us + gap
+        self.now_us = start + us
+        if self.recording is not None:
+            stamps = (int(t * 1000) // STEP_NS * STEP_NS for t in (start, self.now_us))
+            kind = FakeCupti.ActivityKind.CONCURRENT_KERNEL if name else FakeCupti.ActivityKind.MEMSET
+            self.recording.append(
+                SimpleNamespace(kind=kind, name=name, **dict(zip(("start", "end"), stamps, strict=True)))
+            )
+
+    def context(self) -> Context:
+        """The device's own context on this card."""
+        made = object.__new__(Context)
+        fingerprint = {"l2_bytes": str(L2_BYTES), "multiprocessors": "2"}
+        made.device = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint=fingerprint)
+        made.spent = None
+        made._sweep = None
+        made.queue = Queue()
+        made.nvml = Nvml("0000:00:00.0")
+        return made
+
+
+class FakeCupti:
+    """Records of the fake card's kernels and memsets."""
+
+    ActivityKind = SimpleNamespace(CONCURRENT_KERNEL=10, MEMSET=7)
+
+    def __init__(self, card: FakeCard) -> None:
+        self._card = card
+
+    def activity_register_callbacks(self, requested: Any, completed: Any) -> None:
+        self._completed = completed
+
+    def activity_enable(self, kind: int) -> None:
+        self._card.recording = self._card.recording or []
+
+    def activity_disable(self, kind: int) -> None:
+        self.activity_flush_all(1)
+        self._card.recording = None
+
+    def activity_flush_all(self, flag: int) -> None:
+        if self._card.recording is not None:
+            found, self._card.recording = self._card.recording, []
+            self._completed(found)
+
+
+class FakeCublasLt:
+    """As much of `nvmath.bindings.cublasLt` as is used.
+
+    Algorithm i takes `times[i]` microseconds (infinity: it refuses) and fills the output with `value`.
+    """
+
+    class cuBLASLtError(Exception):
+        pass
+
+    class MatmulDescAttribute:
+        def __class_getitem__(cls, name: str) -> str:
+            return name
+
+    MatmulPreferenceAttribute = SimpleNamespace(MAX_WORKSPACE_BYTES="MAX_WORKSPACE_BYTES")
+
+    def __init__(self, card: FakeCard, times: tuple[float, ...], value: float = 0.0) -> None:
+        self.card, self.times = card, times
+        self.open: list[str] = []
+        self.described: dict[str, int] = {}
+        for index, us in enumerate(times):
+            card.durations[f"gemm{index}"] = us
+            card.effects[f"gemm{index}"] = lambda pointers: ctypes.memmove(
+                pointers[0], (ctypes.c_float * pointers[1])(*([value] * pointers[1])), 4 * pointers[1]
+            )
+
+    def get_version(self) -> int:
+        return 130100
+
+    def _made(self, kind: str) -> int:
+        self.open.append(kind)
+        return len(self.open)
+
+    def create(self) -> int:
+        return self._made("handle")
+
+    def matmul_desc_create(self, compute: Any, scale: int) -> int:
+        self.described["compute"] = compute
+        return self._made("operation")
+
+    def matmul_desc_set_attribute(self, thing: int, name: str, address: int, nbytes: int) -> None:
+        assert nbytes == 4
+        self.described[name] = ctypes.c_int32.from_address(address).value
+
+    def matrix_layout_create(self, kind: int, rows: int, columns: int, leading: int) -> int:
+        self.elements = rows * columns
+        return self._made("layout")
+
+    def matmul_preference_create(self) -> int:
+        return self._made("preference")
+
+    def matmul_preference_set_attribute(self, thing: int, name: str, address: int, nbytes: int) -> None:
+        assert ctypes.c_uint64.from_address(address).value == 32 << 20
+
+    def _closed(self, thing: int) -> None:
+        self.open.pop()
+
+    destroy = matmul_desc_destroy = matrix_layout_destroy = matmul_preference_destroy = _closed
+
+    def MatmulHeuristicResult(self, count: int) -> Any:
+        class Results(list[Any]):
+            ptr = 5000
+
+        return Results(SimpleNamespace(ptr=5000 + i) for i in range(count))
+
+    def matmul_algo_get_heuristic(self, *arguments: Any) -> None:
+        ctypes.c_int32.from_address(arguments[-1]).value = len(self.times)
+
+    def matmul(self, *arguments: Any) -> None:
+        algorithm = arguments[12] - 5000
+        if self.times[algorithm] == float("inf"):
+            raise self.cuBLASLtError("NOT_SUPPORTED")
+        self.card.kernel(f"gemm{algorithm}", [arguments[10], self.elements])

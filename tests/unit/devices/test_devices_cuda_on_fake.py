@@ -1,0 +1,221 @@
+"""Timing on a card whose truth is known: every clock reads what the kernels take, and honours its own rules."""
+
+import ctypes
+from statistics import median
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda import bindings as cuda_bindings
+from fake_card import GRAPH_GAP_US, FakeCard, FakeCublasLt, FakeCupti
+
+from kerneltrial.devices.cuda import activity, cupti_clock, energy, timing, vendors
+from kerneltrial.devices.cuda.launches import Module
+from kerneltrial.devices.device import Binary, Refused, TimingRequest
+from kerneltrial.inputs.calls import Buffer, Call, Pointer, Product, ResolvedLaunch
+from kerneltrial.records.reason import Reason
+
+BINARY = Binary(ptx="", cubin=b"x")
+N = 16
+
+
+def call_of(*entries: str, zeroed: bool = False) -> Call:
+    """a (4 x 4) and b in, c out; each entry writes c."""
+    buffers = [
+        Buffer(name=name, role=role, dtype="float32", shape=(4, 4), initial=initial)
+        for name, role, initial in (("a", "input", "given"), ("b", "input", "given"), ("c", "output", "poisoned"))
+    ]
+    if zeroed:
+        buffers.append(Buffer(name="s", role="scratch", dtype="float32", shape=(4,), initial="zeroed"))
+    launches = tuple(
+        ResolvedLaunch(
+            entry=entry, grid=(1, 1, 1), block=(1, 1, 1), cluster=(1, 1, 1), cooperative=False, shared_bytes=0,
+            parameters=tuple(Pointer(buffer="c") for _ in range(8)),
+        )
+        for entry in entries
+    )  # fmt: skip
+    return Call(buffers=tuple(buffers), launches=launches)
+
+
+def writes(value: float):
+    return lambda pointers: ctypes.memmove(pointers[0], (ctypes.c_float * N)(*([value] * N)), 4 * N)
+
+
+@pytest.fixture
+def card(monkeypatch) -> FakeCard:
+    made = FakeCard({"slow": 12.0, "fast": 8.0, "first": 3.0, "second": 2.0})
+    for name in ("slow", "fast", "first", "second"):
+        made.effects[name] = writes(1.0)
+    monkeypatch.setattr(cuda_bindings, "driver", made)
+    return made
+
+
+@pytest.fixture
+def cupti(card, monkeypatch) -> None:
+    one = activity.Recorder(FakeCupti(card))
+    monkeypatch.setattr(cupti_clock, "recorder", lambda: one)
+
+
+def timed(card: FakeCard, a: Call, b: Call, clock: str, **more):
+    request = TimingRequest(
+        baseline=BINARY, baseline_call=a, candidate=BINARY, candidate_call=b, rounds=10, clock=clock, seed=3, **more
+    )
+    modules = {key: Module(b"x") for key in ("a", "a2", "b")}
+    values = [{name: np.full((4, 4), seed, np.float32) for name in ("a", "b")} for seed in (1, 2)]
+    return timing.time(card.context(), modules, request, values)
+
+
+def test_the_cupti_clock_reads_spans_and_no_gaps(card, cupti):
+    samples = timed(card, call_of("slow"), call_of("fast"), "cupti")
+    assert samples.clock == "cupti"
+    assert median(samples.warm_us["a"]) == pytest.approx(12.0, abs=0.032)
+    assert median(samples.warm_us["b"]) == pytest.approx(8.0, abs=0.032)
+    assert median(samples.cold_us["a"]) == pytest.approx(18.0, abs=0.064)
+    assert samples.resolution_us == pytest.approx(0.032)
+    assert card.recording is None  # nothing goes on recording
+
+
+def test_the_graph_clock_reads_spans_and_the_gaps_between(card):
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph")
+    assert samples.clock == "graph"
+    assert median(samples.warm_us["a"]) == pytest.approx(12.0 + GRAPH_GAP_US)
+    assert median(samples.cold_us["a"]) == pytest.approx(18.0 + GRAPH_GAP_US)
+    assert samples.device_state["clock_choice"] == "asked for"
+    assert "calls before each warm reading" in samples.device_state["warm_up"]
+
+
+def test_a_plans_span_holds_its_memset_and_the_gaps_within(card, cupti):
+    two = call_of("first", "second", zeroed=True)
+    samples = timed(card, call_of("slow"), two, "cupti")
+    assert median(samples.warm_us["b"]) == pytest.approx(0.5 + 2.0 + 3.0 + 2.0 + 2.0, abs=0.032)
+
+
+def test_auto_takes_cupti_where_it_agrees_and_says_so(card, cupti):
+    samples = timed(card, call_of("slow"), call_of("fast"), "auto")
+    assert samples.clock == "cupti"
+    assert "agree" in samples.device_state["clock_choice"]
+
+
+def test_auto_leaves_cupti_where_recording_stretches_a_plan(card, cupti):
+    # launched one by one, the plan's own gaps are 2 us; in a graph 0.25
+    samples = timed(card, call_of("slow"), call_of("first", "second"), "auto")
+    assert samples.clock == "graph"
+    assert "recording slows it" in samples.device_state["clock_choice"]
+    assert card.recording is None
+
+
+def test_auto_leaves_cupti_where_it_loses_records(card, cupti, monkeypatch):
+    monkeypatch.setattr(FakeCupti, "activity_flush_all", lambda self, flag: None)
+    samples = timed(card, call_of("slow"), call_of("fast"), "auto")
+    assert samples.clock == "graph"
+    assert "0 records" in samples.device_state["clock_choice"]
+    with pytest.raises(Refused) as caught:
+        timed(card, call_of("slow"), call_of("fast"), "cupti")
+    assert caught.value.finding.reason is Reason.NOT_MEASURED
+
+
+def test_auto_without_cupti_is_the_graph(card):
+    samples = timed(card, call_of("slow"), call_of("fast"), "auto")
+    assert samples.clock == "graph"
+    assert "cupti" in samples.device_state["clock_choice"]
+
+
+@pytest.fixture
+def cublas(card, monkeypatch) -> FakeCublasLt:
+    library = FakeCublasLt(card, (9.0, float("inf"), 7.0, 8.0), value=1.0)
+    kinds = SimpleNamespace(COMPUTE_32F="32F", COMPUTE_64F="64F", COMPUTE_32F_FAST_TF32="TF32")
+    monkeypatch.setattr(vendors, "_bindings", lambda: (library, SimpleNamespace(ComputeType=kinds)))
+    return library
+
+
+@pytest.mark.parametrize("clock", ["graph", "cupti", "events"])
+@pytest.mark.parametrize("order", ["random", "abba"])
+def test_cublas_is_timed_by_its_fastest_algorithm_beside_the_others(card, cupti, cublas, clock, order):
+    vendor = Product(left="a", right="b", out="c")
+    samples = timed(card, call_of("slow"), call_of("fast"), clock, order=order, vendors=(vendor,))
+    assert samples.vendors_absent == {}
+    assert median(samples.warm_us["cublas"]) == pytest.approx(7.0, abs=2.5 if clock == "events" else 0.3)
+    assert len(samples.warm_us["cublas"]) == len(samples.cold_us["cublas"]) == 10
+    assert samples.device_state["cublas_algorithm_chosen"] == "2"
+    assert samples.device_state["cublas_algorithms_tried"] == "4"
+    assert cublas.described["compute"] == "32F"
+    assert (cublas.described["TRANSA"], cublas.described["TRANSB"]) == (0, 0)
+    assert cublas.open == []
+    assert samples.outputs[0]["c"] == np.ones(N, np.float32).tobytes()
+    assert card.launched[-1] == "fast"  # what lies in the outputs is the candidate's
+
+
+def test_transposed_factors_and_tf32_are_described_as_the_library_wants_them(card, cublas):
+    vendor = Product(left="a", right="b", out="c", left_transposed=True, tf32=True)
+    timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(vendor,))
+    assert cublas.described["compute"] == "TF32"
+    assert (cublas.described["TRANSA"], cublas.described["TRANSB"]) == (0, 1)
+
+
+def test_a_vendor_with_another_result_is_absent(card, monkeypatch):
+    library = FakeCublasLt(card, (9.0,), value=1.5)
+    kinds = SimpleNamespace(ComputeType=SimpleNamespace(COMPUTE_32F=1))
+    monkeypatch.setattr(vendors, "_bindings", lambda: (library, kinds))
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(Product(left="a", right="b", out="c"),))
+    assert "another computation" in samples.vendors_absent["cublas"]
+    assert "cublas" not in samples.warm_us
+    assert library.open == []
+
+
+@pytest.mark.parametrize("times", [(), (float("inf"),)])
+def test_a_vendor_without_an_algorithm_is_absent(card, monkeypatch, times):
+    library = FakeCublasLt(card, times)
+    kinds = SimpleNamespace(ComputeType=SimpleNamespace(COMPUTE_32F=1))
+    monkeypatch.setattr(vendors, "_bindings", lambda: (library, kinds))
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(Product(left="a", right="b", out="c"),))
+    assert "algorithm" in samples.vendors_absent["cublas"]
+    assert library.open == []
+
+
+def test_a_vendor_that_is_not_installed_is_absent_here(card):
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(Product(left="a", right="b", out="c"),))
+    assert "cublas" in samples.vendors_absent
+
+
+class Meter:
+    """A counter of energy that steps every 20 ms, and a run of 2 ms at 500 W."""
+
+    def __init__(self) -> None:
+        self.now = 0.013
+
+    def run(self) -> None:
+        self.now += 0.002
+
+    def counter(self) -> int:
+        return 7000 + int(self.now / 0.02) * 10_000  # 500 W for 20 ms are 10 J
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_a_block_of_energy_runs_from_step_to_step():
+    meter = Meter()
+    assert energy.block_mj(meter.run, meter.counter, meter.clock) == pytest.approx(1000.0, rel=1e-6)  # 500 W x 2 ms
+    assert 0.3 < meter.now < 0.36
+
+
+def test_a_counter_that_stands_still_is_none():
+    meter = Meter()
+    with pytest.raises(energy.Absent, match="does not move"):
+        energy.block_mj(meter.run, lambda: 5, meter.clock)
+
+
+def test_energy_that_cannot_be_read_leaves_the_times_alone(card):
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", energy=True)
+    assert samples.energy_mj == {}
+    assert "cannot be read" in samples.energy_absent
+    assert len(samples.warm_us["a"]) == 10
+
+
+def test_energy_is_read_of_both_in_turn(card, monkeypatch):
+    made = iter(range(10**6))
+    monkeypatch.setattr(energy, "_counter", lambda context: 10 * next(made))
+    monkeypatch.setattr(energy, "_BLOCK_S", 0.0)
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", energy=True)
+    assert {key: len(values) for key, values in samples.energy_mj.items()} == {"a": 2, "b": 2}
+    assert samples.outputs[0]["c"] == np.ones(N, np.float32).tobytes()

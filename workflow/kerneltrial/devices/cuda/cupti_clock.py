@@ -1,0 +1,148 @@
+"""The `cupti` clock: spans of calls by the card's own time stamps, and whether it can be believed here."""
+
+from collections.abc import Mapping
+from math import fsum
+from statistics import median
+
+from kerneltrial.devices.cuda.activity import Absent, Activity, Recorder, recorder, resolution_us, spans_us, window_us
+from kerneltrial.devices.cuda.clocks import GraphClock, call_each_set
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
+
+_NODES_AT_MOST = 128  # launches that are put on the stream one by one
+_CHECKS = 5
+_AGREE = 0.02
+_AGREE_US = 0.1
+_GAP_US = 1.0  # between two nodes of a graph; 0.1 to 0.5 us were seen on an H200
+_EVENTS_US = 10.0  # what events around a batch may add
+
+
+class CuptiClock:
+    """A batch of calls behind a held queue, run once before it is timed; the mean of the calls' spans.
+
+    The mean, not the median: time stamps come in steps (32 ns on an H200), which a mean over a batch evens out.
+    """
+
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, batch: int) -> None:
+        self._queue, self._subjects, self._shared = context.queue, subjects, shared
+        nodes = max(subject.nodes for subject in subjects.values())
+        self.calls = max(shared.sets, min(batch, _NODES_AT_MOST // nodes) // shared.sets * shared.sets)
+        if shared.own_bytes:
+            shared.grow(self.calls)
+            for subject in subjects.values():
+                subject.grow(self.calls)
+        self.window_us = self.events_us = 0.0  # of the last batch
+        self._recorder = recorder()
+        self._recorder.start()
+        try:
+            self.resolution_us = resolution_us([a for key in subjects for a in self._batch(key)])
+        except BaseException:  # what still records would slow the other clocks
+            self._recorder.stop()
+            raise
+
+    def read(self, key: str) -> float:
+        """Microseconds of one call."""
+        spans = spans_us(self._batch(key), self.calls)
+        return fsum(spans) / len(spans)
+
+    def leave_outputs(self, key: str) -> None:
+        """One more reading, so that what lies in the outputs was left by this subject's timed launches."""
+        self.read(key)
+
+    def free(self) -> None:
+        self._recorder.stop()
+
+    def _batch(self, key: str) -> tuple[Activity, ...]:
+        queue, subject = self._queue, self._subjects[key]
+        self._shared.prepare(poison=True)
+        for slot in range(self.calls):
+            subject.enqueue(slot)
+        self._shared.prepare(poison=False)
+        queue.wait()
+        self._recorder.drain()
+        with queue.held():
+            queue.record(queue.start)
+            for slot in range(self.calls):
+                subject.enqueue(slot)
+            queue.record(queue.end)
+        queue.wait()
+        found = self._recorder.drain()
+        self.events_us = queue.elapsed_us()
+        self.window_us = window_us(found) if found else 0.0
+        return found
+
+
+class CuptiColdClock:
+    """Single calls on an emptied L2, between the sweep's end and the last end; the sweep's own record is left out."""
+
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+        self._queue, self._subjects, self._shared = context.queue, subjects, shared
+        self._sweep = context.sweep
+        self._recorder: Recorder = recorder()
+        self._recorder.start()
+
+    def read(self, key: str, turn: int) -> float:
+        """Microseconds of one call."""
+        queue = self._queue
+        self._shared.prepare(poison=False)
+        queue.wait()
+        self._recorder.drain()
+        with queue.held():
+            self._sweep.enqueue()
+            self._subjects[key].enqueue(turn % self._shared.sets)
+        queue.wait()
+        swept, *own = self._recorder.drain() or (Activity("nothing", 0, 0),)
+        if swept.name != "sweep":
+            raise Absent(f"CUPTI's first record is {swept.name or 'a memset'}, and the cache was swept first")
+        return spans_us(own, 1)[0]
+
+    def free(self) -> None:
+        """The recorder belongs to the warm clock."""
+
+
+def choose(context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> tuple[str, str]:
+    """What `auto` means, and why: `cupti` where its records agree with the graph clock and events, else `graph`."""
+    graph = GraphClock(context.queue, subjects, shared)
+    try:
+        by_graph = {key: median(graph.read(key) for _ in range(_CHECKS)) for key in subjects}
+    finally:
+        graph.free()
+    try:
+        cupti = CuptiClock(context, subjects, shared, graph.calls)
+    except Absent as absent:
+        return "graph", str(absent)
+    try:
+        by_cupti = {key: median(cupti.read(key) for _ in range(_CHECKS)) for key in subjects}
+        why = disagreement(by_cupti, by_graph) or wrong_base(cupti.window_us, cupti.events_us)
+    except Absent as absent:
+        why = str(absent)
+    finally:
+        cupti.free()
+        call_each_set(context.queue, subjects["b"], shared)
+    if why:
+        return "graph", why
+    shown = ", ".join(f"{key} {by_cupti[key]:.3f} | {by_graph[key]:.3f}" for key in subjects)
+    return "cupti", f"cupti and graph agree, us a call: {shown}"
+
+
+def disagreement(cupti_us: Mapping[str, float], graph_us: Mapping[str, float]) -> str:
+    """How two clocks differ by more than they may, or empty.
+
+    In a graph calls follow each other at once, so its time of a call is the span and the gap before the next. A longer
+    span would mean that recording slows the plan (it can stretch the gap between a plan's own nodes).
+    """
+    for key, graph in graph_us.items():
+        cupti = cupti_us[key]
+        seen = f"cupti reads {cupti:.3f} us for {key} where a graph needs {graph:.3f} us a call"
+        if cupti > graph * (1 + _AGREE) + _AGREE_US:
+            return f"{seen}: recording slows it"
+        if cupti < graph * (1 - _AGREE) - _GAP_US:
+            return f"{seen}: something is missing"
+    return ""
+
+
+def wrong_base(window_us: float, events_us: float) -> str:
+    """Whether a batch by CUPTI's time stamps is not as long as by events around it, or empty."""
+    if events_us * (1 - _AGREE) - _EVENTS_US <= window_us <= events_us * (1 + _AGREE) + _EVENTS_US:
+        return ""
+    return f"a batch lasts {window_us:.1f} us by cupti and {events_us:.1f} us by events around it"
