@@ -4,9 +4,13 @@ import sys
 from pathlib import Path
 
 BESIDE = Path(workflow.current_basedir).parent
-if (BESIDE / "kerneltrial").is_dir():  # a clone: the package beside these rules is the one that runs
+if (
+    BESIDE / "kerneltrial"
+).is_dir():  # a clone: the package beside these rules is the one that runs
     sys.path.insert(0, str(BESIDE))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(BESIDE), os.environ.get("PYTHONPATH"))))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(BESIDE), os.environ.get("PYTHONPATH")))
+    )
 from kerneltrial.dag import graph, prepared
 
 RUN = prepared.prepare(config, Path.cwd(), workflow.is_main_process)
@@ -18,7 +22,9 @@ wildcard_constraints:
 
 
 def every_record():
-    return [graph.record_path(TRIAL, stage, i) for stage, i in graph.jobs(RUN.iterations)]
+    return [
+        graph.record_path(TRIAL, stage, i) for stage, i in graph.jobs(RUN.iterations)
+    ]
 
 
 def reads(stage):

@@ -6,13 +6,13 @@ rule confirm:
         reads("confirm"),
     output:
         record("confirm"),
+    log:
+        log_of("confirm"),
+    resources:
+        gpu=1,
     params:
         code=RUN.code("confirm"),
         given=RUN.given("confirm"),
-    resources:
-        gpu=1,
-    log:
-        log_of("confirm"),
     shell:
         "exec {sys.executable} -m kerneltrial confirm --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -23,11 +23,11 @@ rule decide:
         reads("decide"),
     output:
         record("decide"),
+    log:
+        log_of("decide"),
     params:
         code=RUN.code("decide"),
         given=RUN.given("decide"),
-    log:
-        log_of("decide"),
     shell:
         "exec {sys.executable} -m kerneltrial decide --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -38,11 +38,11 @@ rule report:
         reads("report"),
     output:
         record("report"),
+    log:
+        log_of("report"),
     params:
         code=RUN.code("report"),
         given=RUN.given("report"),
-    log:
-        log_of("report"),
     shell:
         "exec {sys.executable} -m kerneltrial report --config {RUN.config_path}"
         " --code {params.code} --log {log}"

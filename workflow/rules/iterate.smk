@@ -8,11 +8,11 @@ rule propose:
         prize=ancient(ledger("prize")),
     output:
         record("propose"),
+    log:
+        log_of("propose"),
     params:
         code=RUN.code("propose"),
         given=RUN.given("propose"),
-    log:
-        log_of("propose"),
     shell:
         "exec {sys.executable} -m kerneltrial propose --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -23,11 +23,11 @@ rule build:
         reads("build"),
     output:
         record("build"),
+    log:
+        log_of("build"),
     params:
         code=RUN.code("build"),
         given=RUN.given("build"),
-    log:
-        log_of("build"),
     shell:
         "exec {sys.executable} -m kerneltrial build --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -38,13 +38,13 @@ rule validate:
         reads("validate"),
     output:
         record("validate"),
+    log:
+        log_of("validate"),
+    resources:
+        gpu=1,
     params:
         code=RUN.code("validate"),
         given=RUN.given("validate"),
-    resources:
-        gpu=1,
-    log:
-        log_of("validate"),
     shell:
         "exec {sys.executable} -m kerneltrial validate --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -55,13 +55,13 @@ rule time:
         reads("time"),
     output:
         record("time"),
+    log:
+        log_of("time"),
+    resources:
+        gpu=1,
     params:
         code=RUN.code("time"),
         given=RUN.given("time"),
-    resources:
-        gpu=1,
-    log:
-        log_of("time"),
     shell:
         "exec {sys.executable} -m kerneltrial time --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -72,13 +72,13 @@ rule holdout:
         reads("holdout"),
     output:
         record("holdout"),
+    log:
+        log_of("holdout"),
+    resources:
+        gpu=1,
     params:
         code=RUN.code("holdout"),
         given=RUN.given("holdout"),
-    resources:
-        gpu=1,
-    log:
-        log_of("holdout"),
     shell:
         "exec {sys.executable} -m kerneltrial holdout --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -89,11 +89,11 @@ rule cost:
         reads("cost"),
     output:
         record("cost"),
+    log:
+        log_of("cost"),
     params:
         code=RUN.code("cost"),
         given=RUN.given("cost"),
-    log:
-        log_of("cost"),
     shell:
         "exec {sys.executable} -m kerneltrial cost --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"

@@ -7,11 +7,11 @@ rule lock:
     output:
         record("lock"),
         update(ledger("lock")),
+    log:
+        log_of("lock"),
     params:
         code=RUN.code("lock"),
         given=RUN.given("lock"),
-    log:
-        log_of("lock"),
     shell:
         "exec {sys.executable} -m kerneltrial lock --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -22,11 +22,11 @@ rule terms:
     output:
         record("terms"),
         update(ledger("terms")),
+    log:
+        log_of("terms"),
     params:
         code=RUN.code("terms"),
         given=RUN.given("terms"),
-    log:
-        log_of("terms"),
     shell:
         "exec {sys.executable} -m kerneltrial terms --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -36,13 +36,13 @@ rule qualify:
         reads("qualify"),
     output:
         record("qualify"),
+    log:
+        log_of("qualify"),
+    resources:
+        gpu=1,
     params:
         code=RUN.code("qualify"),
         given=RUN.given("qualify"),
-    resources:
-        gpu=1,
-    log:
-        log_of("qualify"),
     shell:
         "exec {sys.executable} -m kerneltrial qualify --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -53,10 +53,10 @@ rule prize:
     output:
         record("prize"),
         update(ledger("prize")),
+    log:
+        log_of("prize"),
     params:
         code=RUN.code("prize"),
         given=RUN.given("prize"),
-    log:
-        log_of("prize"),
     shell:
         "exec {sys.executable} -m kerneltrial prize --config {RUN.config_path} --code {params.code} --log {log}"
