@@ -44,11 +44,13 @@ class Asked:
 
     `process` numbers the processes of a confirmation, whose rounds are in ABBA order and hold the vendors too; `SEARCH`
     is the search's own one. `clocks` says by case what the protocol's clock `auto` came to mean in the first process of
-    a confirmation, so that its processes do not mix their clocks.
+    a confirmation, so that its processes do not mix their clocks. `runner` is a fresh child to do it in, opened
+    already.
     """
 
     process: int = SEARCH
     clocks: Mapping[str, str] = field(default_factory=dict)
+    runner: Runner | None = None
 
     @property
     def role(self) -> str:
@@ -100,7 +102,7 @@ def samples_of(
 
         @functools.cache
         def runner() -> Runner:
-            return runners.enter_context(g.runner())
+            return asked.runner or runners.enter_context(g.runner())
 
         def draw(case: Case) -> Drawn:
             request = timing_request(g, pair, case, asked)
@@ -108,6 +110,11 @@ def samples_of(
 
         once = g.job.measurements.once
         return {c.name: once(_key(g, pair, c, asked), functools.partial(draw, c), Drawn) for c in cases}
+
+
+def is_stored(g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case]) -> bool:
+    """Whether the search's own samples of all these cases were drawn before."""
+    return all(g.job.measurements.path(_key(g, pair, case, Asked())).is_file() for case in cases)
 
 
 def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> dict[str, object]:
@@ -139,14 +146,15 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
         baseline_call=resolve(baseline.plan, contract, case.dimensions, baseline.built.abi),
         candidate=binary_of(candidate.built, g.job.objects),
         candidate_call=resolve(candidate.plan, contract, case.dimensions, candidate.built.abi),
-        rounds=g.lock.protocol.rounds,
+        rounds=g.lock.protocol.search_rounds if asked.process == SEARCH else g.lock.protocol.rounds,
         clock=_clock(g, case, asked),
         seed=g.lock.seed,
     )
     if asked.process == SEARCH:
         return request
     product = product_of(contract)
-    request = msgspec.structs.replace(request, vendors=() if product is None else (product,), energy=True)
+    request = msgspec.structs.replace(request, vendors=() if product is None else (product,))
+    request = msgspec.structs.replace(request, energy=g.lock.protocol.energy)
     return process_request(request, asked.process)
 
 

@@ -1,6 +1,9 @@
 """Time: how long each valid candidate takes, beside the baseline in one process; on `cpu`, what it costs in counts."""
 
+import contextlib
+
 from kerneltrial.devices.device import Refused
+from kerneltrial.devices.runner import Runner
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.validation import Judge
 from kerneltrial.measure.rounds import case_counts, case_latency
@@ -13,7 +16,7 @@ from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Kernel, counts_of, floors_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Kernel, counts_of, floors_of, is_stored, performance_cases, samples_of
 from kerneltrial.stages.passed import skipped_after
 
 Outcome = Timed | Counted | Untimed
@@ -56,17 +59,26 @@ def _counted(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) 
 
 
 def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) -> list[Timed | Untimed]:
-    """One process a candidate and case, one after another: nothing else may use the card."""
-    with g.runner() as runner:
+    """One process a candidate. All are opened side by side, then timed one after another: only one may use the card."""
+    pairs = [(baseline, Kernel(built=b, plan=c.plan)) for c, b in valid]
+    with contextlib.ExitStack() as children:
+        runner = children.enter_context(g.runner())
         qualification = g.job.record("qualify", Qualification)
         answers = Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
-        return [_time(g, (baseline, Kernel(built=b, plan=c.plan)), answers) for c, b in valid]
+        fresh = [children.enter_context(g.runner()) for _ in pairs]
+        missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g))]
+        in_parallel(lambda child: child.device(), missing, len(fresh))
+        found = []
+        for child, pair in zip(fresh, pairs, strict=True):
+            with child:
+                found.append(_time(g, pair, answers, child))
+        return found
 
 
-def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers) -> Timed | Untimed:
+def _time(g: Ground, pair: tuple[Kernel, Kernel], answers: Answers, child: Runner) -> Timed | Untimed:
     candidate = pair[1].built.candidate
     try:
-        found = samples_of(g, pair, performance_cases(g), answers, Asked())
+        found = samples_of(g, pair, performance_cases(g), answers, Asked(runner=child))
     except Refused as refused:
         return Untimed(candidate=candidate, reason=refused.finding.reason, detail=refused.finding.detail)
     faults = [fault for stored in found.values() for fault in stored.value.faults]

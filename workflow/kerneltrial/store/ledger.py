@@ -6,13 +6,20 @@ from typing import TypeVar
 from kerneltrial.records.record import Record
 from kerneltrial.store.canonical import canonical, decode
 from kerneltrial.store.files import write_atomic
+from kerneltrial.store.problem import StoreProblem
 
 T = TypeVar("T", bound=Record)
 
 
 def versions(path: Path, type_: type[T]) -> list[T]:
     """All versions so far, oldest first."""
-    return [decode(type_, raw) for raw in path.read_bytes().splitlines()] if path.exists() else []
+    try:
+        return [decode(type_, raw) for raw in path.read_bytes().splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise StoreProblem(
+            f"{path}: cannot be read ({error}); it was edited, or written by another version of kerneltrial: "
+            "restore it, or start a new trial by `kerneltrial lock --new`"
+        ) from error
 
 
 def record(path: Path, value: T) -> list[T]:
