@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trial_pieces import CPU, H200, SQUARE, WIDE, agreed, interval, qualification, usage
 from trial_stories import STORIES, confirmed
 
-from kerneltrial.decide.cost import model_usd, spent
+from kerneltrial.decide.cost import cost, model_usd, spent
 from kerneltrial.decide.payback import payback
 from kerneltrial.decide.prize import prize
 from kerneltrial.decide.saving import gpu_hours, saved_hours
@@ -79,6 +79,15 @@ def test_prize_is_unknown_on_a_device_without_a_clock() -> None:
     assert isinstance(result.prize, UnknownPrize)
     assert "GPU" in result.prize.settled_by
     assert result.example
+
+
+@pytest.mark.parametrize(("source", "example"), [("example row", True), ("", True), ("contract 118", False)])
+def test_prize_and_cost_are_marked_where_the_prices_are_an_examples(source: str, example: bool) -> None:
+    now = agreed(False)
+    prices = msgspec.structs.replace(now.prices, source=source)
+    assert prize(qualification(H200), now.policy, prices, now.workload).example is example
+    assert prize(qualification(CPU), now.policy, prices, now.workload).example is example
+    assert cost(1, spent((), (), prices, now.workload), (), prices, now.workload).example is example
 
 
 def test_a_case_that_the_trial_does_not_have_is_named() -> None:

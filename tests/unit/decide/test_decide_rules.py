@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from importlib import resources
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, terms
@@ -58,6 +60,36 @@ def confirmation(**changes: Any) -> Confirmation:
 def policy(**changes: Any) -> Terms:
     now = GO.terms.now
     return terms(msgspec.structs.replace(now, policy=msgspec.structs.replace(now.policy, **changes)))
+
+
+def priced(**changes: Any) -> Terms:
+    now = GO.terms.now
+    return terms(msgspec.structs.replace(now, prices=msgspec.structs.replace(now.prices, **changes)))
+
+
+def test_the_starter_names_no_author_and_no_source_of_its_prices() -> None:
+    starter = yaml.safe_load(resources.files("kerneltrial.commands").joinpath("starter/config.yaml").read_text())
+    lock = msgspec.structs.replace(GO.lock, oracle_author=starter["oracle_author"])
+    decision = decide(grounds(lock=lock, terms=priced(source=starter["prices"]["source"])))
+    assert {name for name, result in results(decision).items() if result != "Passed"} == {
+        "independent_oracle",
+        "own_terms",
+    }
+    assert decision.example
+    assert all(held.example for held in decision.rules if held.rule in ("positive_saving", "payback_within_horizon"))
+    own_terms = rule(decision, "own_terms")
+    assert own_terms.seen == "an example's figures: prices.source is 'example row, no quotation'"
+    assert "prices.source" in own_terms.settled_by
+
+
+def test_a_winner_that_counts_and_was_wrong_again_is_no_go() -> None:
+    wrong = Finding(reason=Reason.WRONG_VALUES, detail="draw 9")
+    outcome = NotTimed(winner=GO.confirmation.outcome.winner, ratio=1.2, valid=False, findings=(wrong,))
+    decision = decide(grounds(confirmation=Confirmation(outcome=outcome)))
+    assert decision.outcome == "NO-GO"
+    held = rule(decision, "correct_on_public_cases")
+    assert isinstance(held, Failed)
+    assert held.seen == "the winner was right in the search and wrong at the confirmation: wrong values, draw 9"
 
 
 def test_everything_there_is_go() -> None:
@@ -139,6 +171,19 @@ def test_everything_there_is_go() -> None:
         ),
         ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="")}, "INCONCLUSIVE"),
         ("independent_oracle", {"lock": msgspec.structs.replace(GO.lock, oracle_author="openai")}, "INCONCLUSIVE"),
+        (
+            "independent_oracle",
+            {"lock": msgspec.structs.replace(GO.lock, oracle_author=" Put your  name here")},
+            "INCONCLUSIVE",
+        ),
+        ("own_terms", {"terms": priced(source="example row, no quotation")}, "INCONCLUSIVE"),
+        ("own_terms", {"terms": priced(source="An EXAMPLE")}, "INCONCLUSIVE"),
+        ("own_terms", {"terms": priced(source=" ")}, "INCONCLUSIVE"),
+        (
+            "own_terms",
+            {"terms": priced(model=msgspec.structs.replace(GO.terms.now.prices.model, source="example"))},
+            "INCONCLUSIVE",
+        ),
         (
             "independent_oracle",
             {"lock": msgspec.structs.replace(GO.lock, asked={"oracle_by_proposer": True})},

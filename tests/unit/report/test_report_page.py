@@ -12,17 +12,21 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import yaml
 from regenerate import FOLDER
-from trial_pieces import HOSTILE, Trial, report_inputs
+from trial_pieces import HOSTILE, Trial, report_inputs, terms
 from trial_stories import STORIES, go_shaped, on_cpu, too_small
 
+from kerneltrial.decide.decision import decide
+from kerneltrial.decide.grounds import Grounds
 from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.receipt import Receipt
 from kerneltrial.report import words
 from kerneltrial.report.render import contents, render
 from kerneltrial.store.canonical import convert, digest
@@ -194,7 +198,7 @@ def test_what_the_trial_does_not_show_names_what_was_not_checked() -> None:
     section = shown[shown.index("What this trial does not show") :]
     assert section.count("memcheck and initcheck need a GPU") == 1  # of the best and of the baseline: said once
     assert "How fast any kernel is" in section
-    assert "Calls, hours and prices are the shipped example's" in section
+    assert "Calls, hours or prices are an example's: workload.example is true" in section
     assert "kerneltrial verify" in section
 
 
@@ -271,6 +275,60 @@ def test_a_winner_that_could_not_be_timed_again_has_no_count_and_no_speedup() ->
         "state": "not_measured",
         "why": "the driver refused the graph",
     }
+
+
+def test_a_winner_that_was_wrong_at_the_confirmation_is_no_go_in_plain_words() -> None:
+    trial = go_shaped()
+    wrong = Finding(reason=Reason.WRONG_VALUES, detail="square_256, draw 3: 9 of 65536 elements of C are wrong")
+    outcome = msgspec.structs.replace(trial.confirmation.outcome, valid=False, findings=(wrong,))
+    text, summary = decided_again(trial, confirmation=msgspec.structs.replace(trial.confirmation, outcome=outcome))
+    shown = html.unescape(text)
+    assert "<strong>NO-GO</strong>" in text
+    assert "<strong>Right on the public cases.</strong> the winner was right in the search and wrong at the" in shown
+    assert "wrong values, square_256, draw 3: 9 of 65536 elements of C are wrong" in shown
+    assert "it was not right again there, so the figure counts for nothing" in shown
+    assert summary["failed_rules"] == ["correct_on_public_cases"]
+    assert summary["speed"]["state"] == "not_right_again"
+    assert summary["speed"]["why"] == wrong.detail
+
+
+def test_counts_of_a_winner_that_was_wrong_again_count_for_nothing() -> None:
+    trial = on_cpu()
+    wrong = Finding(reason=Reason.WRONG_VALUES, detail="draw 3: all of C is wrong")
+    outcome = msgspec.structs.replace(trial.confirmation.outcome, valid=False, findings=(wrong,))
+    text, summary = decided_again(trial, confirmation=Confirmation(outcome=outcome))
+    assert summary["outcome"] == "NO-GO"
+    assert summary["speed"] == {"state": "not_right_again", "why": wrong.detail, "count_ratio": 1.374773}
+    assert "so the figure counts for nothing" in text
+
+
+def decided_again(trial: Trial, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """Page and summary of a trial whose records were changed, with the decision that follows."""
+    changed = replace(trial, **changes)
+    receipt = Receipt(reviewer="R. Reviewer", lock=changed.lock.holdout_commitment)
+    grounds = Grounds(
+        changed.lock,
+        changed.terms,
+        changed.qualification,
+        changed.prize,
+        changed.iterations,
+        changed.confirmation,
+        changed.decision.spent,
+        receipt,
+    )
+    files = contents(report_inputs(replace(changed, decision=decide(grounds))))
+    return files["report.html"].decode(), json.loads(files["summary.json"])
+
+
+def test_prices_of_an_example_are_marked_though_the_workload_is_said_to_be_ones_own() -> None:
+    trial = go_shaped()
+    prices = msgspec.structs.replace(trial.terms.now.prices, source="example row, no quotation")
+    text, summary = decided_again(trial, terms=terms(msgspec.structs.replace(trial.terms.now, prices=prices)))
+    assert summary["outcome"] == "INCONCLUSIVE"
+    assert summary["unknown_rules"] == ["own_terms"]
+    assert summary["example_terms"] is True
+    assert "prices.source is 'example row, no quotation'" in html.unescape(text)
+    assert "example terms" in text
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

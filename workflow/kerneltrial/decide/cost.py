@@ -9,7 +9,7 @@ from kerneltrial.decide.winner import Judged, choose_winner
 from kerneltrial.records.confirmation import NoWinner
 from kerneltrial.records.cost import Cost, KnownPayback, NoPayback, Spent
 from kerneltrial.records.proposal import ModelUsage
-from kerneltrial.records.terms import ModelPrices, NoModelPrices, Prices, Workload
+from kerneltrial.records.terms import ModelPrices, NoModelPrices, Prices, Workload, why_example
 from kerneltrial.records.timing import Timed
 from kerneltrial.records.usage import Usage
 
@@ -75,7 +75,7 @@ def cost(iteration: int, so_far: Spent, judged: Sequence[Judged], prices: Prices
         iteration=iteration,
         spent=so_far,
         payback=_provisional(so_far, judged, prices, workload),
-        example=workload.example,
+        example=bool(why_example(prices, workload)),
     )
 
 

@@ -8,7 +8,7 @@ from kerneltrial.decide.saving import gpu_hours
 from kerneltrial.records.prize import KnownPrize, Prize, UnknownPrize
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
 from kerneltrial.records.roofline import Floor
-from kerneltrial.records.terms import Policy, Prices, Workload
+from kerneltrial.records.terms import Policy, Prices, Workload, why_example
 
 NO_FLOOR = (
     "0 us a call: no roofline was measured on this card, so the bound takes the whole of the baseline's latency as "
@@ -22,13 +22,14 @@ def prize(qualification: Qualification, policy: Policy, prices: Prices, workload
     Where even that cannot pay back the people within the horizon, no kernel can: `can_pay_back` is false and the trial
     is NO-GO before a proposer is asked.
     """
+    example = bool(why_example(prices, workload))
     performance = qualification.performance
     if isinstance(performance, BaselineCounts):
         unknown = UnknownPrize(
             why="this device counts and has no clock, so the baseline's latency is not known",
             settled_by="run the trial on a machine with the GPU that production uses",
         )
-        return Prize(prize=unknown, example=workload.example)
+        return Prize(prize=unknown, example=example)
     people = people_usd(prices, workload)
     with exactly():
         hours = gpu_hours(workload.calls_per_month, _above_floor(performance))
@@ -42,7 +43,7 @@ def prize(qualification: Qualification, policy: Policy, prices: Prices, workload
             can_pay_back=saved > Decimal(0) and saved * policy.horizon_months >= people,
             floor=_told(performance),
         )
-    return Prize(prize=known, example=workload.example)
+    return Prize(prize=known, example=example)
 
 
 def _floors(performance: BaselineLatency) -> dict[str, Floor]:

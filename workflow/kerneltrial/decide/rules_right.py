@@ -9,6 +9,7 @@ from kerneltrial.records.reason import ReasonClass
 from kerneltrial.records.validation import Validated
 
 _CHECKED = "judge the candidates again on a device that can check them"
+_PLACEHOLDER = "put your name here"  # the author in the starter's config
 
 
 def correct_on_public_cases(grounds: Grounds) -> RuleResult:
@@ -79,7 +80,7 @@ def independent_oracle(grounds: Grounds) -> RuleResult:
     if not nobody and not opinion.agrees:
         seen = f"{opinion.by} disagrees with the oracle: {opinion.detail}"
         return Failed(rule=rule, asked=asked, seen=seen, example=False)
-    if not author:
+    if not author or " ".join(author.casefold().split()) == _PLACEHOLDER:
         settled = "name the oracle's author in the config and lock a new trial"
         return Unknown(rule=rule, asked=asked, seen="nobody is named as author", example=False, settled_by=settled)
     if nobody:

@@ -70,13 +70,18 @@ def prize_worth_trying(grounds: Grounds) -> RuleResult:
 
 
 def own_terms(grounds: Grounds) -> RuleResult:
-    """Workload and prices are the user's own; example terms can never lead to GO."""
+    """Workload and prices are the user's own, and the prices' source is named; others can never lead to GO."""
     rule: RuleName = "own_terms"
     asked = "the calls, hours and prices of your own team"
-    if not grounds.terms.example:
-        return Passed(rule=rule, asked=asked, seen="the config says that they are", example=False)
-    settled = "put your own figures under workload and prices in the config and set workload.example to false"
-    return Unknown(rule=rule, asked=asked, seen="the shipped example's figures", example=False, settled_by=settled)
+    why = grounds.terms.now.why_example
+    if not why:
+        seen = f"the config says that they are; prices from {grounds.terms.now.prices.source.strip()}"
+        return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    settled = (
+        "put your own figures under workload and prices in the config, say in prices.source where the prices come "
+        "from, and set workload.example to false"
+    )
+    return Unknown(rule=rule, asked=asked, seen=f"an example's figures: {why}", example=False, settled_by=settled)
 
 
 def reviewer_receipt(grounds: Grounds) -> RuleResult:

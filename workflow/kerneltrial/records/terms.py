@@ -67,7 +67,8 @@ class Prices(Record):
 class Workload(Record):
     """How often production calls the kernel, by performance case; and the hours that people spend on the pilot.
 
-    `example: true` marks workload and prices that are not the user's own; they can never lead to GO.
+    `example: true` marks workload and prices that are not the user's own; they can never lead to GO. Nor can prices
+    whose source says that they are an example, or says nothing (`why_example`).
     """
 
     calls_per_month: dict[Name, Annotated[int, Meta(ge=0)]]
@@ -80,6 +81,24 @@ class Workload(Record):
         within("review_hours", self.review_hours, "0", "1000000")
 
 
+def why_example(prices: Prices, workload: Workload) -> str:
+    """Why these are not the user's own figures, in words; nothing where they are.
+
+    Setting `workload.example` to false does not make a price one's own: its source has to be named too.
+    """
+    if workload.example:
+        return "workload.example is true"
+    sources = {"prices.source": prices.source}
+    if isinstance(prices.model, ModelPrices):
+        sources["prices.model.source"] = prices.model.source
+    for key, source in sources.items():
+        if not source.strip():
+            return f"{key} is empty"
+        if "example" in source.casefold():
+            return f"{key} is '{source.strip()}'"
+    return ""
+
+
 class Agreed(Record):
     """One version of the terms."""
 
@@ -87,6 +106,11 @@ class Agreed(Record):
     policy: Policy
     prices: Prices
     workload: Workload
+
+    @property
+    def why_example(self) -> str:
+        """Why these are not the user's own figures; nothing where they are."""
+        return why_example(self.prices, self.workload)
 
 
 class Terms(Record):
@@ -99,7 +123,7 @@ class Terms(Record):
     @property
     def example(self) -> bool:
         """The terms in force are not the user's own."""
-        return self.now.workload.example
+        return bool(self.now.why_example)
 
     @property
     def post_hoc(self) -> bool:

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.records.candidate import Candidate
-from kerneltrial.records.confirmation import Confirmed, NotTimed
+from kerneltrial.records.confirmation import Confirmed, NotTimed, NoWinner
 from kerneltrial.records.decision import Payback, PaybackNever, Winner
 from kerneltrial.report import words
 from kerneltrial.report.amendments import changes
@@ -105,13 +105,19 @@ def why_no_best(inputs: ReportInputs) -> str:
 
 def _speed(inputs: ReportInputs) -> dict[str, Any]:
     outcome = inputs.confirmation.outcome
-    if isinstance(outcome, Confirmed):
-        return {"state": "confirmed", "speedup": builtins(outcome.geometric_mean)}
+    if isinstance(outcome, NoWinner):
+        return {"state": "none", "why": outcome.why}
+    why = "; ".join(finding.detail for finding in outcome.findings)
     if isinstance(outcome, NotTimed) and inputs.clocked:
-        return {"state": "not_measured", "why": "; ".join(finding.detail for finding in outcome.findings)}
-    if isinstance(outcome, NotTimed):
-        return {"state": "counted", "count_ratio": outcome.ratio}
-    return {"state": "none", "why": outcome.why}
+        return {"state": "not_measured", "why": why}
+    figure = (
+        {"speedup": builtins(outcome.geometric_mean)}
+        if isinstance(outcome, Confirmed)
+        else {"count_ratio": outcome.ratio}
+    )
+    if not outcome.valid:  # a figure of a kernel that was not right again is nobody's speedup
+        return {"state": "not_right_again", "why": why, **figure}
+    return {"state": "confirmed" if isinstance(outcome, Confirmed) else "counted", **figure}
 
 
 def _money(inputs: ReportInputs) -> dict[str, Any]:

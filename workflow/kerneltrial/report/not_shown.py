@@ -12,6 +12,7 @@ from kerneltrial.records.roofline import Ceilings, Share
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.tried import domain_tried
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class NotShown:
 
 def not_shown(inputs: ReportInputs) -> tuple[NotShown, ...]:
     """The weightiest first; the same particular is said once."""
-    sentences = (*_always(inputs), *_by_evidence(inputs), *_by_terms(inputs))
+    sentences = (*_always(inputs), *_tried(inputs), *_by_evidence(inputs), *_by_terms(inputs))
     return (*map(NotShown, sentences), *_unchecked(inputs))
 
 
@@ -45,6 +46,16 @@ def _always(inputs: ReportInputs) -> Iterator[str]:
             "How fast any kernel is. The cpu device interprets kernels and counts what they do; counts rank "
             "candidates, and a GPU may rank them otherwise."
         )
+
+
+def _tried(inputs: ReportInputs) -> Iterator[str]:
+    """Dimensions and values: those that the winner ran with, or the baseline where there is no winner."""
+    valid = _winner_validated(inputs)
+    if valid:
+        yield from domain_tried(inputs.lock, valid.cases, "the best candidate")
+    else:
+        verdicts = tuple(case.baseline for case in inputs.qualification.cases)
+        yield from domain_tried(inputs.lock, verdicts, "the baseline")
 
 
 def _by_evidence(inputs: ReportInputs) -> Iterator[str]:
@@ -73,7 +84,8 @@ def _without_roofline(inputs: ReportInputs) -> bool:
 
 def _by_terms(inputs: ReportInputs) -> Iterator[str]:
     if inputs.decision.example:
-        yield "That a better kernel would pay for you. Calls, hours and prices are the shipped example's."
+        why = inputs.terms.now.why_example
+        yield f"That a better kernel would pay for you. Calls, hours or prices are an example's: {why}."
     if inputs.decision.post_hoc:
         yield "That the thresholds were fixed before the results were known. The terms were changed after the lock."
 

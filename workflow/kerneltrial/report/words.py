@@ -1,6 +1,7 @@
 """What the report calls things, and how text that was not written here is made harmless to look at."""
 
 import unicodedata
+from collections.abc import Sequence
 
 from kerneltrial.decide.standing import Fate
 from kerneltrial.records.decision import Outcome, RuleName, Stop
@@ -73,6 +74,16 @@ _REASONS: dict[Reason, str] = {
 def reason(code: Reason) -> str:
     """A reason code in words."""
     return _REASONS.get(code, code.value.replace("_", " "))
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence one after another.
+
+    >>> listed(["one"]), listed(["one", "two", "three"])
+    ('one', 'one, two and three')
+    """
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def short(digest: str) -> str:

@@ -1,0 +1,109 @@
+"""What the report says of dimensions and values that were not tried."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import msgspec
+import numpy as np
+import pytest
+from trial_pieces import Trial, report_inputs
+from trial_stories import STORIES
+
+from kerneltrial.inputs.distributions import Span, draw_floats, draw_integers, integer_bounds
+from kerneltrial.records.case import Cases, Distribution, Stored
+from kerneltrial.records.contract import Range
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.plan import DType
+from kerneltrial.report.not_shown import not_shown
+from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS
+
+GO = STORIES["go"]()
+
+
+def said(trial: Trial, start: str) -> str:
+    """The one sentence that starts so, or nothing."""
+    found = [shown.sentence for shown in not_shown(report_inputs(trial)) if shown.sentence.startswith(start)]
+    assert len(found) <= 1
+    return found[0] if found else ""
+
+
+def of_shapes(trial: Trial) -> str:
+    return said(trial, "That a kernel is right in the largest shapes")
+
+
+def of_values(trial: Trial) -> str:
+    return said(trial, "That a kernel is right for every value.")
+
+
+def contracted(**changes: object) -> Trial:
+    lock: Lock = msgspec.structs.replace(GO.lock, contract=msgspec.structs.replace(GO.lock.contract, **changes))
+    return replace(GO, lock=lock)
+
+
+def test_the_largest_dimensions_that_ran_stand_beside_the_contracts() -> None:
+    shown = of_shapes(GO)
+    assert "of the best candidate" in shown
+    assert "384 of 8,192 for M, 256 of 8,192 for N and 320 of 8,192 for K" in shown
+
+
+def test_without_a_winner_they_are_the_baselines() -> None:
+    assert "The largest that ran of the baseline" in of_shapes(STORIES["failures"]())
+
+
+def test_only_dimensions_that_fall_short_are_named() -> None:
+    spans = {"M": Range(minimum=1, maximum=400, multiple_of=128), "N": Range(minimum=1, maximum=257)}
+    shown = of_shapes(contracted(dimensions={**spans, "K": Range(minimum=1, maximum=320)}))
+    assert "public cases and boundary shapes: 256 of 257 for N. Sealed" in shown  # M has no multiple above 384
+    assert of_shapes(contracted(dimensions={name: Range(minimum=1, maximum=256) for name in "MNK"})) == ""
+
+
+def test_a_case_without_a_draw_did_not_run() -> None:
+    cases = tuple(
+        msgspec.structs.replace(case, baseline=msgspec.structs.replace(case.baseline, draws=0))
+        for case in GO.qualification.cases
+        if case.case != "small_31x37x29"
+    )
+    small = next(case for case in GO.qualification.cases if case.case == "small_31x37x29")
+    qualified = msgspec.structs.replace(GO.qualification, cases=(small, *cases))
+    failed = STORIES["failures"]()
+    assert "31 of 8,192 for M" in of_shapes(replace(failed, qualification=qualified))
+
+
+def test_values_name_their_distributions_and_what_none_of_them_draws() -> None:
+    shown = of_values(GO)
+    assert "distributions named integers, normal, offset, wide and ties, and are of moderate size" in shown
+    assert "NaN, infinities, subnormals and magnitudes of float32 outside about 2^-20 to 2^20" in shown
+
+
+def test_bounds_and_files_are_told() -> None:
+    a, b, *others = GO.lock.contract.arguments
+    low, high = Decimal(0), Decimal(1)
+    one = contracted(arguments=(msgspec.structs.replace(a, low=low, high=high), b, *others))
+    assert "low and high, and of moderate size where it lacks one" in of_values(one)
+    both = contracted(arguments=tuple(msgspec.structs.replace(array, low=low, high=high) for array in (a, b)))
+    assert "within the contract's low and high. Not tried on purpose: NaN, infinities, subnormals." in of_values(both)
+    integers = contracted(arguments=(msgspec.structs.replace(a, dtype="int32"), *others))
+    assert "tried on purpose: integers further than 32,768 from zero" in of_values(integers)
+    read = msgspec.structs.replace(GO.lock.cases.cases[0], inputs={"A": Stored(path="a.npy", sha256="0" * 64)})
+    lock = msgspec.structs.replace(GO.lock, cases=Cases(cases=(read,)))
+    assert "or read from files" in of_values(replace(GO, lock=lock))
+
+
+@pytest.mark.parametrize("dtype", DRAWN)
+@pytest.mark.parametrize("sharp", [True, False])
+def test_what_is_said_of_sizes_is_what_is_drawn(dtype: DType, sharp: bool) -> None:
+    rng = np.random.Generator(np.random.PCG64(5))
+    low, high = DRAWN[dtype]
+    for distribution in Distribution:
+        sizes = np.abs(draw_floats(distribution, dtype, Span((20_000,), 64, sharp), rng))
+        assert np.isfinite(sizes).all()
+        assert sizes.max() <= 2.0**high
+        assert distribution is Distribution.NORMAL or sizes.min(where=sizes > 0, initial=1.0) >= 2.0**low
+
+
+def test_integers_without_bounds_stay_near_zero() -> None:
+    rng = np.random.Generator(np.random.PCG64(5))
+    for distribution in Distribution:
+        bounds = integer_bounds(distribution, (None, None), (-(2**31), 2**31 - 1))
+        drawn = draw_integers(distribution, bounds, Span((20_000,), 64, True), rng)
+        assert np.abs(drawn).max() <= DRAWN_INTEGERS
