@@ -1,9 +1,11 @@
 """The screen of PTX: what is refused, and what only looks like it."""
 
+import time
+
 import pytest
 
 from kerneltrial.judge.ptx import statements
-from kerneltrial.judge.screen import screen
+from kerneltrial.judge.screen import MAX_PTX_BYTES, screen
 from kerneltrial.records.reason import Reason
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -46,6 +48,36 @@ REFUSED = {
         before=COUNTER + "\n.global .align 8 .u64 where = generic(calls);",
     ),
     "copies into a global": entry("cp.async.ca.shared.global [calls], [%rd1], 16;", before=COUNTER),
+    "copies the address bit by bit": entry(
+        "mov.u64 %rd1, calls;",
+        "mov.u64 %rd3, 0;",
+        "{.reg .pred p; .reg .b64 t; and.b64 t, %rd1, 4; setp.ne.u64 p, t, 0; @p or.b64 %rd3, %rd3, 4;}",
+        "st.u32 [%rd3], 7;",
+        before=COUNTER,
+    ),
+    "compares the address": entry("mov.u64 %rd1, calls;", "setp.lt.u64 %p1, %rd1, %rd2;", before=COUNTER),
+    "shifts the address": entry("mov.u64 %rd1, calls;", "shr.u64 %rd2, %rd1, 3;", before=COUNTER),
+    "converts the address": entry("mov.u64 %rd1, calls;", "cvt.u32.u64 %r1, %rd1;", before=COUNTER),
+    "multiplies the address": entry("mov.u64 %rd1, calls;", "mad.lo.s64 %rd2, %rd1, 2, 0;", before=COUNTER),
+    "subtracts the address": entry("mov.u64 %rd1, calls;", "sub.s64 %rd2, %rd3, %rd1;", before=COUNTER),
+    "keeps the carry of the address": entry(
+        "mov.u64 %rd1, calls;", "add.cc.u64 %rd2, %rd1, %rd3;", "addc.u64 %rd4, 0, 0;", before=COUNTER
+    ),
+    "an element of a vector register": entry(
+        ".reg .v2 .b64 %v;", "mov.b64 %v.x, calls;", "and.b64 %rd1, %v.y, 7;", before=COUNTER
+    ),
+    "an address as a cache policy": entry(
+        "mov.u64 %rd1, calls;", "ld.global.L2::cache_hint.u32 %r1, [%rd2], %rd1;", before=COUNTER
+    ),
+    "an address as a guard": entry("mov.b64 %rd1, calls;", "@%rd1 bra $L1;", "$L1:", before=COUNTER),
+    "gives the address back": entry(
+        "call.uni (%rd1), f, ();",
+        "st.global.u32 [%rd1], 1;",
+        before=COUNTER + "\n.func (.reg .b64 %where) f ()\n{\n    mov.u64 %where, calls;\n    ret;\n}",
+    ),
+    "prefetches": entry("prefetch.global.L2 [calls];", before=COUNTER),
+    "the second of two variables": entry("st.global.u32 [b], 1;", before=".global .align 4 .u32 a = 1, b;"),
+    "a surface": entry("sust.b.1d.b32.trap [where, {%r1}], {%r2};", before=".global .surfref where;"),
     "weak and common globals": entry("st.global.u32 [calls], 1;", before=".common .global .align 4 .u32 calls;"),
     "clock": entry("mov.u32 %r1, %clock;"),
     "clock64": entry("mov.u64 %rd1, %clock64;"),
@@ -78,6 +110,39 @@ ALLOWED = {
     ),
     "table beside a store elsewhere": entry(
         "mov.u64 %rd1, table;", "ld.global.u32 %r1, [%rd1];", "st.global.u32 [%rd5], %r1;", before=TABLE
+    ),
+    "table by other ways of adding": entry(
+        "mov.u64 %rd1, table;",
+        "cvta.global.u64 %rd2, %rd1;",
+        "shl.b64 %rd5, %rd6, 2;",
+        "add.s64 %rd3, %rd2, %rd5;",
+        "mad.wide.s32 %rd4, %r1, 4, %rd3;",
+        "sub.s64 %rd7, %rd4, 4;",
+        "@%p1 mov.b64 %rd8, %rd7;",
+        "ld.global.nc.v2.u32 {%r2, %r3}, [%rd8+16];",
+        "ld.volatile.global.u8 %r4, [table+3];",
+        "setp.eq.s32 %p2, %r2, %r3;",
+        "@%p2 st.global.u32 [%rd0], %r4;",
+        before=TABLE,
+    ),
+    "one of two tables": entry(
+        "mov.u64 %rd1, table;",
+        "mov.u64 %rd2, other;",
+        "selp.b64 %rd3, %rd1, %rd2, %p1;",
+        "ld.global.u8 %r1, [%rd3];",
+        before=TABLE + "\n.global .align 1 .b8 other[1] = {1};",
+    ),
+    "shared array named by its address": entry(
+        "mov.u32 %r1, tile;",
+        "shl.b32 %r2, %r3, 2;",
+        "or.b32 %r4, %r1, %r2;",
+        "st.shared.u32 [%r4], 1;",
+        before=TABLE + "\n.visible .shared .align 4 .b8 tile[64];",
+    ),
+    "a debugger's words on a global": entry(before=COUNTER) + ".section .debug_info\n{\n.b64 calls\n}\n",
+    "a table in numbers of each form": entry(
+        "ld.global.f32 %f1, [t];",
+        before=".global .align 4 .f32 t[40] = {" + "-1.5, 0f3F800000, 2, -3, " * 9 + "-1, 0f3F800000, 2, 3};",
     ),
     "unused global": entry("st.global.u32 [%rd5], 1;", before=COUNTER),
     "shared memory": entry("st.shared.u32 [tile], 1;", before=".shared .align 4 .b8 tile[64];"),
@@ -112,3 +177,50 @@ def test_statements_have_opcode_operands_and_depth() -> None:
     found = [s for s in statements(entry("@%p1 st.global.v2.f32 [%rd1+8], {%f1, %f2};")) if s.opcode.startswith("st")]
     assert [s.depth for s in found] == [1]
     assert found[0].operands == (frozenset({"%rd1"}), frozenset({"%f1", "%f2"}))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count"), [("7, ", 200_000), ("-1,\n", 200_000), ("{1, 2}, ", 50_000), ("generic(other)+1, ", 50_000)]
+)
+def test_a_long_table_is_read_in_time(numbers: str, count: int) -> None:
+    """Time grows with the length only."""
+    table = ".global .align 8 .b64 t[300000] = {" + numbers * count + "0};\n.global .b8 other[1] = {1};"
+    began = time.process_time()
+    finding = screen(entry("mov.u64 %rd1, t;", "ld.global.u8 %r1, [%rd1];", before=table))
+    assert time.process_time() - began < 10  # it was hours; below a second where nothing else runs
+    assert (finding is None) == ("other" not in numbers)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["add.s64 %rd1, %rd2, 4; " * 15_000, "add.s32 %r1" + ", %r1" * 60_000 + ";", "/* " * 200_000, "-1" * 200_000],
+)
+def test_long_bodies_are_read_in_time(body: str) -> None:
+    began = time.process_time()
+    screen(entry(body, before=COUNTER))
+    assert time.process_time() - began < 10
+
+
+def test_addresses_are_followed_in_time_against_the_order_of_the_text() -> None:
+    chain = (f"add.s64 %a{number}, %a{number + 1}, 4;" for number in range(10_000))
+    began = time.process_time()
+    assert screen(entry(*chain, "mov.u64 %a10000, calls;", "st.u32 [%a0], 1;", before=COUNTER)) is not None
+    assert time.process_time() - began < 10
+
+
+def test_numbers_in_a_row_do_not_shift_lines() -> None:
+    finding = screen(entry("mov.u32 %r1, %clock;", before=".global .b8 t[40] = {" + "1,\n" * 39 + "1};"))
+    assert finding is not None
+    assert "line 51" in finding.detail
+
+
+def test_too_much_ptx_is_refused_unread() -> None:
+    finding = screen(HEAD + "\n" * MAX_PTX_BYTES)
+    assert finding is not None
+    assert finding.reason is Reason.SOURCE_REFUSED
+    assert "16 MiB" in finding.detail
+
+
+def test_a_guard_is_kept_apart() -> None:
+    found = [s for s in statements(entry("@!%p1 bra $L1;", "@%p2 ret;", "$L1:")) if s.guard]
+    assert [(s.guard, s.opcode) for s in found] == [("%p1", "bra"), ("%p2", "ret")]

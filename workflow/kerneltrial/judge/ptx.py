@@ -2,25 +2,33 @@
 
 Grammar after the PTX ISA, section 4 (https://docs.nvidia.com/cuda/parallel-thread-execution): comments as in C++,
 statements end with `;`, bodies stand in braces, and so do vectors and initialisers inside a statement.
+
+Reading takes time in proportion to the text, whatever stands in it: it happens in the judge's own process.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 _TOKEN: Final = re.compile(
     r"""
     (?P<space>[ \t\r\f\v]+)
   | (?P<newline>\n)
-  | (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<comment>//[^\n]*)
+  | (?P<block>/\*.*?(?:\*/|\Z))
   | (?P<string>"[^"\n]*")
+  | (?P<numbers>(?:-?[0-9][\w.]*+\s*+,\s*+){16,4096}+)
   | (?P<word>[%.$_A-Za-z0-9][\w$.]*(?:::[\w.]+)*)
   | (?P<sign>[^\s])
     """,
     re.VERBOSE | re.DOTALL,
 )
+# More numbers in a row than any instruction has are the middle of a table: passed over at one go.
 _STRING: Final = '""'
+_ENDS: Final = frozenset("{};:")
+_HEADERS: Final = frozenset({".entry", ".func", ".section"})
 _WORDS_AFTER: Final = {".version": 1, ".target": 1, ".address_size": 1, ".file": 2, ".loc": 3}
 
 
@@ -28,18 +36,21 @@ _WORDS_AFTER: Final = {".version": 1, ".target": 1, ".address_size": 1, ".file":
 class Statement:
     """One statement: its tokens (guard and labels taken off), the line it starts at, and how many braces it is inside.
 
-    `operands` holds, for each operand, the registers and symbols that are named in it.
+    Of an initial value in braces, names are kept and numbers are not: a table is as long as its author likes.
+    `guard` is the predicate register, or empty. `operands` holds, for each operand, the registers and symbols that
+    are named in it; an element of a vector register (`%v.x`) counts as the whole register.
     """
 
     line: int
     depth: int
     tokens: tuple[str, ...]
+    guard: str = ""
 
     @property
     def opcode(self) -> str:
         return self.tokens[0]
 
-    @property
+    @cached_property
     def operands(self) -> tuple[frozenset[str], ...]:
         found: list[set[str]] = [set()]
         nested = 0
@@ -48,7 +59,7 @@ class Statement:
             if token == "," and nested == 0:
                 found.append(set())
             elif is_name(token):
-                found[-1].add(token)
+                found[-1].add(token.partition(".")[0])
         return tuple(frozenset(names) for names in found)
 
 
@@ -59,7 +70,7 @@ def is_name(token: str) -> bool:
 
 def statements(ptx: str) -> Iterator[Statement]:
     """Statements in the order of the text; raises ValueError where comments, strings or braces do not close."""
-    return _Reader(list(_tokens(ptx))).statements()
+    return _Reader(_tokens(ptx)).statements()
 
 
 def _tokens(ptx: str) -> Iterator[tuple[str, int]]:
@@ -72,28 +83,35 @@ def _tokens(ptx: str) -> Iterator[tuple[str, int]]:
             if text == '"':
                 raise ValueError(f"line {line}: a string does not end")
             yield text, line
-        line += text.count("\n")
-    if re.search(r"/\*", re.sub(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"", "", ptx, flags=re.DOTALL)):
-        raise ValueError("a comment does not end")
+        elif kind == "block" and (len(text) < 4 or not text.endswith("*/")):
+            raise ValueError(f"line {line}: a comment does not end")
+        if kind in ("newline", "block", "numbers"):
+            line += text.count("\n")
 
 
 class _Reader:
     """Groups tokens into statements."""
 
-    def __init__(self, tokens: list[tuple[str, int]]) -> None:
+    def __init__(self, tokens: Iterator[tuple[str, int]]) -> None:
         self._tokens = tokens
+        self._ahead: list[tuple[str, int]] = []  # read, but not used yet
         self._depth = 0
         self._inside = 0  # braces of vectors and initialisers within the statement
+        self._header = False  # the statement is one that a body follows
+        self._valued = False  # the statement has an `=`
         self._current: list[str] = []
         self._line = 0
 
+    def _next(self) -> tuple[str, int] | None:
+        return self._ahead.pop() if self._ahead else next(self._tokens, None)
+
     def statements(self) -> Iterator[Statement]:
-        at = 0
-        while at < len(self._tokens):
-            token, line = self._tokens[at]
-            at += 1
-            if not self._current and token in _WORDS_AFTER:
-                at = self._after_directive(token, at)
+        while (read := self._next()) is not None:
+            token, line = read
+            if self._current and token not in _ENDS:
+                self._take(token, line)
+            elif not self._current and token in _WORDS_AFTER:
+                self._skip_directive(token)
             elif self._opens_body(token) or self._closes_body(token) or token == ";":
                 if self._current and self._inside == 0:
                     yield self._finish()
@@ -108,8 +126,7 @@ class _Reader:
             raise ValueError("it ends inside a statement or a body")
 
     def _opens_body(self, token: str) -> bool:
-        header = any(t in (".entry", ".func", ".section") for t in self._current)
-        return token == "{" and self._inside == 0 and (header or not self._current)
+        return token == "{" and self._inside == 0 and (self._header or not self._current)
 
     def _closes_body(self, token: str) -> bool:
         return token == "}" and self._inside == 0
@@ -119,25 +136,40 @@ class _Reader:
             self._line = line
         if len(token) == 1:
             self._inside += (token == "{") - (token == "}")
+            self._valued |= token == "="
+        elif token in _HEADERS:
+            self._header = True
+        if self._valued and self._inside and not (is_name(token) or token in "{}()"):
+            return
         self._current.append(token)
 
     def _finish(self) -> Statement:
-        tokens = self._current
+        tokens, guard = self._current, ""
         if tokens[0] == "@":
-            tokens = tokens[3:] if tokens[1:2] == ["!"] else tokens[2:]
+            at = 2 if tokens[1:2] == ["!"] else 1
+            guard, tokens = "".join(tokens[at : at + 1]), tokens[at + 1 :]
         self._current = []
-        return Statement(line=self._line, depth=self._depth, tokens=tuple(tokens or ("@",)))
+        self._header = self._valued = False
+        return Statement(line=self._line, depth=self._depth, tokens=tuple(tokens or ("@",)), guard=guard)
 
-    def _after_directive(self, directive: str, at: int) -> int:
-        """Where the next statement starts after a directive that no `;` ends: `.loc 1 2 3, function_name $x, …`."""
-        at += _WORDS_AFTER[directive]
-        while at < len(self._tokens) and self._tokens[at][0] == ",":
-            word = self._tokens[at + 1][0] if at + 1 < len(self._tokens) else ""
-            at += 2
-            if word == "function_name":
-                at += 1
-                if at < len(self._tokens) and self._tokens[at][0] == "+":
-                    at += 2
-            elif word == "inlined_at":
-                at += 3
-        return at
+    def _skip_directive(self, directive: str) -> None:
+        """Pass over a directive that no `;` ends: `.loc 1 2 3, function_name $x, inlined_at 1 2 3`."""
+        self._skip(_WORDS_AFTER[directive])
+        while self._skip_if(","):
+            word = self._next()
+            if word is not None and word[0] == "function_name":
+                self._skip(1)
+                if self._skip_if("+"):
+                    self._skip(1)
+            elif word is not None and word[0] == "inlined_at":
+                self._skip(3)
+
+    def _skip(self, count: int) -> None:
+        for _ in range(count):
+            self._next()
+
+    def _skip_if(self, token: str) -> bool:
+        read = self._next()
+        if read is not None and read[0] != token:
+            self._ahead.append(read)
+        return read is not None and read[0] == token

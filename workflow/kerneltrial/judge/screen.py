@@ -1,16 +1,20 @@
 """A first look at PTX before anything runs: what no kernel of a trial may do, found by parsing.
 
-Refused (all as FORBIDDEN_INSTRUCTION): module-scope memory that is written or whose address leaves the reader's sight
-(state that outlives a call); reads of clocks and of the grid's number (a kernel that can tell one call from another);
-`trap`, `brkpt`, `discard`; calls of functions that the module does not define, such as `vprintf`, `malloc` or a launch
-from the device.
+Refused as SOURCE_REFUSED: PTX above MAX_PTX_BYTES. As FORBIDDEN_INSTRUCTION: module-scope memory in the `.global` space
+that is used in any way but read by plain loads (state that outlives a call; tables pass, in `.const` without a look);
+reads of clocks and of the grid's number (a kernel that can tell one call from another); `trap`, `brkpt`, `discard`;
+calls of functions that the module does not define, such as `vprintf`, `malloc` or a launch from the device.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kerneltrial.judge.ptx import Statement, is_name, statements
 from kerneltrial.records.reason import Finding, Reason
+
+MAX_PTX_BYTES: Final = 16 << 20
+"""Reading takes one to four seconds a MiB at worst, in the judge's own process; kernels have some 10 to 500 KiB."""
 
 _REGISTERS: Final = {
     "%clock": "a clock",
@@ -26,15 +30,28 @@ _OPCODES: Final = {
     "brkpt": "waits for a debugger",
     "discard": "destroys data in the cache",
 }
+# Operands (0 is the result) in which an address may stand. Of `mad`, only the summand; `selp` chooses by a predicate,
+# which cannot come from an address, since nothing that makes a predicate may use one.
+_ADDRESS_ARITHMETIC: Final = {
+    "mov": (0, 1),
+    "cvta": (0, 1),
+    "add": (0, 1, 2),
+    "sub": (0, 1),
+    "mad": (0, 3),
+    "selp": (0, 1, 2),
+}
 
 
 def screen(ptx: str) -> Finding | None:
     """The first thing that is refused, or None. PTX that cannot be read to its end is refused too."""
+    if len(ptx) > MAX_PTX_BYTES:
+        detail = f"{len(ptx)} bytes of PTX are too many to look at; the limit is {MAX_PTX_BYTES >> 20} MiB"
+        return Finding(reason=Reason.SOURCE_REFUSED, detail=detail)
     try:
         found = list(statements(ptx))
     except ValueError as error:
         return _refused(f"the PTX cannot be read: {error}")
-    return _first(_special_registers(found), _opcodes(found), _unknown_calls(found), _written_globals(found))
+    return _first(_special_registers(found), _opcodes(found), _unknown_calls(found), _used_globals(found))
 
 
 def _first(*looks: Iterator[str]) -> Finding | None:
@@ -50,9 +67,8 @@ def _refused(detail: str) -> Finding:
 
 def _special_registers(found: Iterable[Statement]) -> Iterator[str]:
     for statement in found:
-        for token in statement.tokens:
-            if token in _REGISTERS:
-                yield f"line {statement.line}: reads {token}, {_REGISTERS[token]}"
+        for token in _REGISTERS.keys() & statement.tokens:
+            yield f"line {statement.line}: reads {token}, {_REGISTERS[token]}"
 
 
 def _opcodes(found: Iterable[Statement]) -> Iterator[str]:
@@ -79,81 +95,102 @@ def _function_name(tokens: tuple[str, ...]) -> str:
     return next((t for t in rest if is_name(t)), "?")
 
 
-def _written_globals(found: list[Statement]) -> Iterator[str]:
-    """Module-scope `.global` variables that are stored to, or whose address is stored or handed on.
+def _used_globals(found: list[Statement]) -> Iterator[str]:
+    """Uses of module-scope `.global` variables that may be more than reading a constant table.
 
-    Flow-insensitive: within a function every register that is computed from a variable's address counts as its
-    address. Constant tables (which are only read) pass, whatever space the compiler put them in.
+    An address may be moved, offset and loaded from, and nothing else may be done with it: a comparison, a bit of it or
+    a carry would tell it to instructions that carry no trace of it, and a store through such a copy is not to be told
+    from a store to an output. Flow-insensitive: within a function every register that once holds what was computed
+    from an address counts as an address everywhere.
     """
-    variables = {name for s in found for name in _global_names(s)}
+    declared = [(s, *_declared(s)) for s in found if s.opcode.startswith(".")]
+    variables = {name for s, names, _ in declared for name in names if _is_global(s)}
     if not variables:
         return
-    for statement in found:
-        named = _initial_names(statement) & variables
-        if named:
-            yield f"line {statement.line}: the address of {_some(named)} is stored in module-scope memory"
-    for body in _functions(found):
-        tainted = _closure(body, variables)
+    for statement, _, values in declared:
+        if values & variables:
+            yield f"line {statement.line}: the address of {_some(values & variables)} is stored in module-scope memory"
+    for header, body in _functions(found):
+        addresses = _addresses(body, variables)
+        if header is not None and addresses.intersection(header.tokens):
+            yield f"line {header.line}: a function takes or returns an address of {_some(variables)}"
         for statement in body:
-            if _written_or_handed_on(statement) & tainted:
-                what = f"may write module-scope memory ({_some(variables)}), which outlives a call"
-                yield f"line {statement.line}: {statement.opcode} {what}"
+            if _escapes(statement, addresses):
+                yield (
+                    f"line {statement.line}: {statement.opcode} on module-scope memory or its address "
+                    f"({_some(variables)}); memory that outlives a call may only be read, by plain loads "
+                    "(tables can also be __constant__)"
+                )
 
 
 def _some(names: set[str]) -> str:
     return ", ".join(sorted(names)[:3])
 
 
-def _global_names(statement: Statement) -> frozenset[str]:
-    """Variables that a statement declares in the `.global` space."""
+def _is_global(statement: Statement) -> bool:
     tokens = statement.tokens
-    if ".global" not in tokens or ".entry" in tokens or ".func" in tokens:
-        return frozenset()
-    before_value = tokens[: tokens.index("=")] if "=" in tokens else tokens
-    return frozenset(t for t in before_value if is_name(t))
+    return ".global" in tokens and ".entry" not in tokens and ".func" not in tokens
 
 
-def _initial_names(statement: Statement) -> set[str]:
-    """Symbols in the initial value of a declaration."""
-    tokens = statement.tokens
-    if not tokens[0].startswith(".") or "=" not in tokens:
-        return set()
-    return {t for t in tokens[tokens.index("=") :] if is_name(t)}
+def _declared(statement: Statement) -> tuple[set[str], set[str]]:
+    """Names that a declaration declares, and names in its initial values: `.global .u64 a = generic(b), c;`."""
+    names: set[str] = set()
+    values: set[str] = set()
+    nested, into = 0, names
+    for token in statement.tokens:
+        if len(token) == 1 and token in "([{)]}":
+            nested += 1 if token in "([{" else -1
+        elif token == "=":
+            into = values
+        elif token == "," and nested == 0:
+            into = names
+        elif is_name(token):
+            into.add(token)
+    return names, values
 
 
-def _functions(found: list[Statement]) -> Iterator[list[Statement]]:
-    """Statements of each function's body."""
+def _functions(found: list[Statement]) -> Iterator[tuple[Statement | None, list[Statement]]]:
+    """Header and statements of each function's body."""
+    header: Statement | None = None
     body: list[Statement] = []
     for statement in found:
         if statement.depth > 0:
             body.append(statement)
-        elif body:
-            yield body
-            body = []
+            continue
+        if body:
+            yield header, body
+        header, body = statement, []
     if body:
-        yield body
+        yield header, body
 
 
-def _closure(body: list[Statement], variables: set[str]) -> set[str]:
+def _addresses(body: list[Statement], variables: set[str]) -> set[str]:
     """Names and registers that may hold an address of `variables`."""
-    tainted = set(variables)
-    grown = True
-    while grown:
-        grown = False
-        for statement in body:
-            if statement.opcode.startswith(("ld", "st", "atom", "red")) or not statement.operands:
-                continue
-            sources = set().union(*statement.operands[1:])
-            if sources & tainted and not statement.operands[0] <= tainted:
-                tainted |= statement.operands[0]
-                grown = True
-    return tainted
+    results: defaultdict[str, set[str]] = defaultdict(set)
+    for statement in body:
+        if statement.opcode.split(".")[0] in _ADDRESS_ARITHMETIC and statement.operands:
+            for source in set().union(*statement.operands[1:]):
+                results[source] |= statement.operands[0]
+    addresses, new = set(variables), list(variables)
+    while new:
+        for result in results[new.pop()] - addresses:
+            addresses.add(result)
+            new.append(result)
+    return addresses
 
 
-def _written_or_handed_on(statement: Statement) -> set[str]:
-    """Operands through which a statement writes memory, or hands an address to what this look does not follow."""
-    opcode = statement.opcode.split(".")[0]
-    everything: set[str] = set().union(*statement.operands) if statement.operands else set()
-    if opcode in ("st", "atom", "red", "call", "cp", "stmatrix", "multimem", "wmma", "tensormap", "mbarrier"):
-        return everything
-    return set()
+def _escapes(statement: Statement, addresses: set[str]) -> bool:
+    """Whether a statement does anything with an address but move it, offset it or load from it."""
+    if statement.guard in addresses:
+        return True
+    opcode, *modifiers = statement.opcode.split(".")
+    operands = statement.operands
+    if not opcode or addresses.isdisjoint(set().union(*operands)):
+        return False  # a directive, or nothing to see
+    if opcode in _ADDRESS_ARITHMETIC:
+        may_hold = _ADDRESS_ARITHMETIC[opcode]
+        misplaced = (names for at, names in enumerate(operands) if at not in may_hold)
+        return "cc" in modifiers or not addresses.isdisjoint(set().union(*misplaced))
+    if opcode in ("ld", "ldu"):
+        return any(not addresses.isdisjoint(names) for names in operands[2:])
+    return True
