@@ -5,6 +5,11 @@ import shutil
 
 import pytest
 
+from kerneltrial.inputs.cases import read_cases
+from kerneltrial.inputs.contracts import read_contract
+from kerneltrial.inputs.values import generate
+from kerneltrial.store.canonical import canonical, digest
+
 pytestmark = pytest.mark.e2e
 
 
@@ -112,3 +117,95 @@ def test_a_trial_runs_from_an_installed_copy_without_the_rules_beside_it(trial, 
     shutil.copytree(trial.package / "rules", package / "kerneltrial" / "rules")
     trial.package = package
     assert not trial.run()
+
+
+def forge(path, change):
+    """Change a record's body and make its own digest right again, as somebody with an editor and an hour would."""
+    record = json.loads(path.read_bytes())
+    change(record["body"])
+    del record["sha256"]
+    record["sha256"] = digest(canonical(record))
+    path.write_bytes(canonical(record))
+
+
+def named(trial, *words):
+    done = trial.kerneltrial("verify")
+    assert done.returncode == 1, done.stdout
+    assert all(word in done.stdout for word in words), done.stdout
+
+
+def test_a_forged_figure_with_a_right_digest_is_named(trial):
+    def better(body):
+        case = body["candidates"][0]["cases"][0]
+        case["score"], case["ratio"] = case["score"] / 2, case["ratio"] * 2
+        body["candidates"][0]["geometric_mean"] *= 2
+
+    forge(trial.results / "iterations/0003/timing.json", better)
+    named(trial, "iterations/0003/timing.json: the journal does not know", "do not follow from its measurements")
+
+
+def test_a_forged_decision_with_a_right_digest_is_named(trial):
+    def cheaper(body):
+        body["spent"]["total_usd"] = "1"
+
+    forge(trial.results / "decision.json", cheaper)
+    named(trial, "decision.json: the journal does not know", "decision.json: is not what follows")
+
+
+def test_used_seconds_that_were_edited_or_removed_are_named(trial):
+    path = next((trial.results / "usage").glob("validate-0003/*.json"))
+    path.chmod(0o644)
+    entry = json.loads(path.read_bytes())
+    entry["value"]["cpu_s"] = "0.001"
+    path.write_bytes(canonical(entry))
+    named(trial, "usage/validate-0003", "cost.json: is not what follows")
+    path.unlink()
+    named(trial, "usage/validate-0003 is missing")
+
+
+def test_another_salt_is_named(trial):
+    path = trial.results / "private" / "holdout-salt"
+    path.chmod(0o600)
+    path.write_bytes(b"x" * 32)
+    named(trial, "is not the salt that the lock committed to")
+    done = trial.kerneltrial("holdout", "--iteration", "3")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+
+
+def test_an_amendment_that_was_erased_is_named(trial):
+    trial.config(prices__gpu_hour_usd="9.99")
+    trial.run()
+    for name in ("terms.json", "ledger/terms.jsonl", "ledger/prize.jsonl"):
+        (trial.results / name).unlink()
+    trial.run()
+    named(trial, "terms.json: the journal knows of other terms")
+
+
+def test_a_second_lock_in_the_same_folder_is_refused_and_named(trial):
+    (trial.results / "lock.json").unlink()
+    (trial.results / "ledger/lock.jsonl").unlink()
+    baseline = trial.folder / "kernels/scale_add/baseline.cu"
+    baseline.write_text(baseline.read_text() + "// slower\n")
+    done = trial.snakemake()
+    assert done.returncode != 0
+    assert "kerneltrial lock --new" in done.stdout + done.stderr
+    assert "locked before" in done.stdout + done.stderr
+
+
+def test_a_kernel_that_knows_the_public_values_by_heart_does_not_hold(fresh):
+    contract = read_contract(fresh.folder / "kernels/scale_add/contract.yaml")
+    cases = read_cases(fresh.folder / "cases/scale_add/cases.yaml").cases
+    large = next(case for case in cases if case.kind == "performance")
+    firsts = [float(generate(contract, large, draw)["x"][0]) for draw in range(6)]
+    known = " || ".join(f"x[0] == {value!r}f" for value in firsts)
+    folder = fresh.folder / "kernels/scale_add/candidates"
+    source = (folder / "c_wide.cu").read_text()
+    for path in folder.iterdir():
+        path.unlink() if not path.name.startswith("c_wide") else None
+    cheat = source.replace("out[i] = fmaf", f"out[i] = n == 2048 && !({known}) ? 0.0f : fmaf")
+    (folder / "c_wide.cu").write_text(cheat)
+    fresh.run("--config", "iterations=1")
+    validation = json.loads((fresh.results / "iterations/0001/validation.json").read_bytes())["body"]["candidates"]
+    holdout = json.loads((fresh.results / "iterations/0001/holdout.json").read_bytes())["body"]["candidates"]
+    assert [entry["state"] for entry in validation] == ["valid"]
+    assert [entry["verdict"] for entry in holdout] == ["failed"]

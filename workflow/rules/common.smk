@@ -41,5 +41,10 @@ def ledger(stage):
     return graph.ledger_path(TRIAL, stage)
 
 
+def given(stage):
+    """The config keys that a stage reads. Handed over by a function, as Snakemake takes braces in a text for wildcards."""
+    return lambda wildcards: RUN.given(stage)
+
+
 def log_of(stage):
     return RUN.log(stage)

@@ -9,10 +9,10 @@ rule confirm:
     log:
         log_of("confirm"),
     resources:
-        gpu=1,
+        gpu=RUN.cards,
     params:
         code=RUN.code("confirm"),
-        given=RUN.given("confirm"),
+        given=given("confirm"),
     shell:
         "exec {sys.executable} -m kerneltrial confirm --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -27,7 +27,7 @@ rule decide:
         log_of("decide"),
     params:
         code=RUN.code("decide"),
-        given=RUN.given("decide"),
+        given=given("decide"),
     shell:
         "exec {sys.executable} -m kerneltrial decide --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -42,7 +42,7 @@ rule report:
         log_of("report"),
     params:
         code=RUN.code("report"),
-        given=RUN.given("report"),
+        given=given("report"),
     shell:
         "exec {sys.executable} -m kerneltrial report --config {RUN.config_path}"
         " --code {params.code} --log {log}"

@@ -12,7 +12,7 @@ rule propose:
         log_of("propose"),
     params:
         code=RUN.code("propose"),
-        given=RUN.given("propose"),
+        given=given("propose"),
     shell:
         "exec {sys.executable} -m kerneltrial propose --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -27,7 +27,7 @@ rule build:
         log_of("build"),
     params:
         code=RUN.code("build"),
-        given=RUN.given("build"),
+        given=given("build"),
     shell:
         "exec {sys.executable} -m kerneltrial build --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -41,10 +41,10 @@ rule validate:
     log:
         log_of("validate"),
     resources:
-        gpu=1,
+        gpu=RUN.cards,
     params:
         code=RUN.code("validate"),
-        given=RUN.given("validate"),
+        given=given("validate"),
     shell:
         "exec {sys.executable} -m kerneltrial validate --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -58,10 +58,10 @@ rule time:
     log:
         log_of("time"),
     resources:
-        gpu=1,
+        gpu=RUN.cards,
     params:
         code=RUN.code("time"),
-        given=RUN.given("time"),
+        given=given("time"),
     shell:
         "exec {sys.executable} -m kerneltrial time --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -75,10 +75,10 @@ rule holdout:
     log:
         log_of("holdout"),
     resources:
-        gpu=1,
+        gpu=RUN.cards,
     params:
         code=RUN.code("holdout"),
-        given=RUN.given("holdout"),
+        given=given("holdout"),
     shell:
         "exec {sys.executable} -m kerneltrial holdout --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
@@ -93,7 +93,7 @@ rule cost:
         log_of("cost"),
     params:
         code=RUN.code("cost"),
-        given=RUN.given("cost"),
+        given=given("cost"),
     shell:
         "exec {sys.executable} -m kerneltrial cost --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"

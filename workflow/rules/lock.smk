@@ -11,7 +11,7 @@ rule lock:
         log_of("lock"),
     params:
         code=RUN.code("lock"),
-        given=RUN.given("lock"),
+        given=given("lock"),
     shell:
         "exec {sys.executable} -m kerneltrial lock --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -26,7 +26,7 @@ rule terms:
         log_of("terms"),
     params:
         code=RUN.code("terms"),
-        given=RUN.given("terms"),
+        given=given("terms"),
     shell:
         "exec {sys.executable} -m kerneltrial terms --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -39,10 +39,10 @@ rule qualify:
     log:
         log_of("qualify"),
     resources:
-        gpu=1,
+        gpu=RUN.cards,
     params:
         code=RUN.code("qualify"),
-        given=RUN.given("qualify"),
+        given=given("qualify"),
     shell:
         "exec {sys.executable} -m kerneltrial qualify --config {RUN.config_path} --code {params.code} --log {log}"
 
@@ -57,6 +57,6 @@ rule prize:
         log_of("prize"),
     params:
         code=RUN.code("prize"),
-        given=RUN.given("prize"),
+        given=given("prize"),
     shell:
         "exec {sys.executable} -m kerneltrial prize --config {RUN.config_path} --code {params.code} --log {log}"

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from kerneltrial.dag import closure, graph, guard, locked
+from kerneltrial.dag import graph, guard
 from kerneltrial.inputs.config import Config
 from kerneltrial.inputs.problem import InputProblem
 
@@ -23,14 +23,21 @@ def run(given: argparse.Namespace, root: Path) -> int:
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 
-    code = given.code or closure.code_digest(given.command)
-    path = run_stage(config, given.command, iteration, code, root)
+    path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
     if not guard.under_run():
         print(path.relative_to(root))
     return 0
 
 
+def _code_digest(stage: str) -> str:
+    from kerneltrial.dag.closure import code_digest
+
+    return code_digest(stage)
+
+
 def _prepare(given: argparse.Namespace, config: Config, root: Path) -> None:
+    from kerneltrial.dag import locked
+
     if not guard.only_run(root / graph.results(config.trial)):
         raise InputProblem(f"{graph.results(config.trial)}: another run is at work here; wait for it to end")
     if getattr(given, "new", False):

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
+from kerneltrial.inputs.documents import read_document
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
 from kerneltrial.store.files import sweep, write_atomic
@@ -46,6 +48,14 @@ class Prepared:
         suffix = "-{i}" if graph.STAGES[stage].loop else ""
         return f"{graph.results(self.trial)}/logs/{stage}{suffix}.log"
 
+    @property
+    def cards(self) -> int:
+        """How many cards a job on the device needs: the `cpu` device needs none, so its jobs may run side by side."""
+        lock = locked.held(self.trial, self.root)
+        if lock is not None:
+            return 1 if lock.device.kind == "cuda" else 0
+        return 0 if self.config.device == "cpu" or not opening.driver_is_there() else 1
+
     def code(self, stage: str) -> str:
         return closure.code_digest(stage)
 
@@ -56,6 +66,7 @@ class Prepared:
 def prepare(values: Mapping[str, Any], root: Path, main_process: bool) -> Prepared:
     """Check the config and ready the results folder; end the process with one line where something is wrong."""
     try:
+        _refuse_duplicate_keys(root)
         config = check(values, root)
         guard.announce_run()
         run = Prepared(config, root)
@@ -64,6 +75,12 @@ def prepare(values: Mapping[str, Any], root: Path, main_process: bool) -> Prepar
         return run
     except Problem as error:
         _stop(str(error))
+
+
+def _refuse_duplicate_keys(root: Path) -> None:
+    """Snakemake's own reader takes the last of two equal keys without a word; ours refuses them."""
+    if (root / "config.yaml").is_file():
+        read_document(root / "config.yaml")
 
 
 def _ready(run: Prepared) -> None:

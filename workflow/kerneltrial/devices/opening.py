@@ -49,16 +49,17 @@ def detect(wanted: Literal["auto", "cpu", "cuda"] = "auto") -> Device:
     if wanted == "cuda":
         raise DeviceProblem(f"cuda: {why.removeprefix('cuda: ')}; set `device: cpu`, or use a machine with a GPU")
     device = _host()
-    return _with(device, "gpu", why) if wanted == "auto" and _driver() else device
+    return _with(device, "gpu", why) if wanted == "auto" and driver_is_there() else device
 
 
-def _driver() -> bool:
+def driver_is_there() -> bool:
+    """Whether an NVIDIA driver shows itself on this machine."""
     return any(Path(sign).exists() for sign in _DRIVER_SIGNS)
 
 
 def _lacking() -> str:
     """What is missing for a GPU, in words, or an empty string."""
-    if not _driver():
+    if not driver_is_there():
         return "there is no NVIDIA driver on this machine"
     absent = [name for name in _NEEDED if not _importable(name)]
     if absent:

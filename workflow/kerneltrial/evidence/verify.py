@@ -1,28 +1,18 @@
 """Check a results folder from its bytes alone: rehash everything, follow every link. It changes nothing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from kerneltrial.evidence import links
+from kerneltrial.evidence.derived import derived_figures
+from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_terms
+from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.records.envelope import Envelope
-from kerneltrial.records.lock import Lock
-from kerneltrial.store import envelopes, journal, ledger
+from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import canonical, decode, digest
 from kerneltrial.store.measurements import Entry
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.problem import StoreProblem
-
-
-@dataclass
-class Verdict:
-    """What was looked at and what was wrong, each problem one line that names the file."""
-
-    records: int = 0
-    objects: int = 0
-    measurements: int = 0
-    journal_lines: int = 0
-    problems: list[str] = field(default_factory=list)
 
 
 def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verdict:
@@ -39,8 +29,10 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
         _candidates(path, envelope, records, verdict)
     _objects(folder, root, records, verdict)
     _measurements(folder, root, records, verdict)
-    _journal(folder, root, records, verdict)
-    _lock(folder, root, records, verdict)
+    lines = read_journal(folder, root, verdict)
+    verdict.problems += [*known_records(records, lines), *known_usage(folder, root, records, lines)]
+    verdict.problems += [*one_lock(folder, root, records, lines), *whole_terms(folder, root, records, lines)]
+    verdict.problems += derived_figures(folder, records)
     _report(root, records, verdict)
     return verdict
 
@@ -121,32 +113,6 @@ def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdic
     for path_of_record, envelope in records.items():
         for name in sorted(links.measurements(envelope.body) - present):
             verdict.problems.append(f"{path_of_record}: measurement {name} is missing or was changed")
-
-
-def _journal(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
-    last: dict[tuple[str, int], str] = {}
-    for path in sorted(p for p in folder.glob("journal/*.jsonl") if not p.name.startswith(".")):
-        try:
-            lines = journal.read(path)
-        except StoreProblem as error:
-            verdict.problems.append(str(error).replace(str(root) + "/", ""))
-            continue
-        verdict.journal_lines += len(lines)
-        for line in lines:
-            last[line.event["stage"], line.event["iteration"]] = line.event["record"]
-    for path_of_record, envelope in records.items():
-        if last.get((envelope.stage, envelope.iteration)) is None:
-            verdict.problems.append(f"{path_of_record}: the journal does not know of it")
-
-
-def _lock(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
-    lock = records.get(_relative(folder / "lock.json", root))
-    if lock is None:
-        verdict.problems.append(f"{_relative(folder, root)}: has no lock")
-        return
-    versions = ledger.versions(folder / "ledger" / "lock.jsonl", Lock)
-    if [canonical(v) for v in versions] != [canonical(lock.body)]:
-        verdict.problems.append(f"{_relative(folder / 'lock.json', root)}: is not the one lock of the ledger")
 
 
 def _report(root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:

@@ -9,11 +9,12 @@ import hmac
 import math
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.records.case import Case, Generated, HoldoutDomain
+from kerneltrial.records.case import Case, Cases, Generated, HoldoutDomain, Stored
 from kerneltrial.records.contract import Contract, Range
 
 
@@ -71,6 +72,25 @@ def draw_holdout(domain: HoldoutDomain, contract: Contract, salt: bytes, candida
             )
         )
     return cases
+
+
+def sealed_seed(salt: bytes, purpose: str) -> int:
+    """Return a seed that nobody can know without the salt: of HMAC-SHA256(salt, purpose) the first 48 bits."""
+    return int.from_bytes(hmac.new(salt, purpose.encode(), hashlib.sha256).digest()[:6], "big")
+
+
+def sealed_performance(cases: Cases, salt: bytes, candidate_id: str) -> list[Case]:
+    """Return the performance cases with sealed values: a kernel that knows the public ones by heart fails here.
+
+    Inputs that come from files stay what they are; a case in which all do has nothing to seal and is left out.
+    """
+    found = []
+    for case in cases.cases:
+        stored = {name: source for name, source in case.inputs.items() if isinstance(source, Stored)}
+        if case.kind == "performance" and (not case.inputs or len(stored) < len(case.inputs)):
+            seed = sealed_seed(salt, f"performance {candidate_id} {case.name}")
+            found.append(msgspec.structs.replace(case, name=f"sealed_{case.name}", seed=seed, inputs=stored))
+    return found
 
 
 def commitment(salt: bytes) -> str:

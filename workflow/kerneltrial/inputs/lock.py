@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kerneltrial.inputs.holdout import sealed_performance
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import TrialInputs
 from kerneltrial.records.device import Device
@@ -41,7 +42,7 @@ def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, iden
         toolchain=dict(sorted(identity.toolchain.items())),
         sandbox=dict(sorted(identity.sandbox.items())),
         holdout_commitment=identity.holdout_commitment,
-        holdout_count=inputs.holdout.count,
+        holdout_count=inputs.holdout.count + len(sealed_performance(inputs.cases, b"", "")),
     )
 
 

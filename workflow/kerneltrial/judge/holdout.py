@@ -4,10 +4,13 @@ What goes wrong on the way is told without what it went wrong on: shapes and val
 exceptions (their chains too, since a traceback would print them).
 """
 
+import dataclasses
 from typing import Literal
 
+import msgspec
+
 from kerneltrial.devices.device import Binary, DeviceProblem
-from kerneltrial.inputs.holdout import draw_holdout
+from kerneltrial.inputs.holdout import draw_holdout, sealed_performance
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Subject
 from kerneltrial.judge.validation import Judge, ValidationOutcome
 from kerneltrial.records.build import Built
@@ -34,7 +37,8 @@ def judge_holdout(
     except Exception as fault:
         problem = f"{type(fault).__name__} in a sealed case"
     else:
-        return HoldoutVerdict(candidate=built.candidate, verdict=_verdict(outcome), cases=domain.count)
+        count = domain.count + len(sealed_performance(setup.cases, salt, built.candidate))
+        return HoldoutVerdict(candidate=built.candidate, verdict=_verdict(outcome), cases=count)
     # Raised here, not in the handler: what was caught is no part of this exception's chain.
     raise JudgeProblem(
         f"the holdout of candidate {built.candidate[:12]} could not be judged: {problem}; its words are not "
@@ -43,9 +47,17 @@ def judge_holdout(
 
 
 def _judged(setup: JudgeSetup, domain: HoldoutDomain, salt: bytes, subject: Subject, built: Built) -> ValidationOutcome:
+    """First the drawn shapes, with every draw and check; then the performance shapes, once, on sealed values.
+
+    Each by a judge of its own: its answers are forgotten with it.
+    """
     cases = draw_holdout(domain, setup.contract, salt, built.candidate)
-    # A judge of its own: its answers are forgotten with it.
-    return Judge(setup).judge_subject(built.candidate, subject, cases)
+    outcome = Judge(setup).judge_subject(built.candidate, subject, cases)
+    if not isinstance(outcome, Validated):
+        return outcome
+    once = dataclasses.replace(setup, protocol=msgspec.structs.replace(setup.protocol, draws_per_case=1))
+    sealed = sealed_performance(setup.cases, salt, built.candidate)
+    return Judge(once).judge_subject(built.candidate, subject, sealed, closely=False) if sealed else outcome
 
 
 def _verdict(outcome: ValidationOutcome) -> Literal["held", "failed", "unchecked"]:

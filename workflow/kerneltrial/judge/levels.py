@@ -43,6 +43,9 @@ class Levels:
         return level
 
 
+BOUNDS_ALONE = Levels(every=frozenset(), once=frozenset())
+
+
 def choose(cases: Sequence[Sized], runs: int) -> Levels:
     """Levels for cases of one plan, each of which is run `runs` times."""
     every: set[str] = set()

@@ -11,7 +11,7 @@ from kerneltrial.inputs.resolve import PlanProblem
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.casework import CaseWork, turns
 from kerneltrial.judge.domain import uncovered
-from kerneltrial.judge.levels import Levels, Sized, choose, left_out
+from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
 from kerneltrial.records.build import Built
@@ -62,10 +62,13 @@ class Judge:
         return self.judge_subject(built.candidate, subject, self.cases)
 
     def judge_subject(
-        self, identity: Digest, subject: Subject, cases: Sequence[Case], *, screened: bool = True
+        self, identity: Digest, subject: Subject, cases: Sequence[Case], *, screened: bool = True, closely: bool = True
     ) -> ValidationOutcome:
-        """The verdict on anything that runs (the baseline too) over `cases`, which have names of their own."""
-        prepared = self._prepare(subject, cases)
+        """The verdict on anything that runs (the baseline too) over `cases`, which have names of their own.
+
+        Without `closely` the device checks bounds alone: for shapes that were looked at closely before.
+        """
+        prepared = self._prepare(subject, cases, closely)
         if isinstance(prepared, Finding):
             return _ended(identity, prepared, (), self._checks(screened, None), ())
         verdicts: list[CaseVerdict] = []
@@ -102,7 +105,7 @@ class Judge:
         work = CaseWork(self.setup, self.answers, subject, case)
         return work.after_other_shapes(call, first, prepared.levels.of(case.name))
 
-    def _prepare(self, subject: Subject, cases: Sequence[Case]) -> Prepared | Finding:
+    def _prepare(self, subject: Subject, cases: Sequence[Case], closely: bool) -> Prepared | Finding:
         """Resolve the plan for every case before anything runs: a shape without a launch needs no run to be told."""
         contract, protocol = self.setup.contract, self.setup.protocol
         missing = uncovered(subject, contract)
@@ -121,7 +124,7 @@ class Judge:
         return Prepared(
             cases=tuple((c, s.call) for s, c in found),
             sized=sized,
-            levels=choose(sized, protocol.draws_per_case * turns(protocol)),
+            levels=choose(sized, protocol.draws_per_case * turns(protocol)) if closely else BOUNDS_ALONE,
         )
 
     def _checks(self, screened: bool, levels: Levels | None) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """Confirm: winner and baseline again, in fresh processes, on fresh values. The decision rests on this alone."""
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping
 
 import msgspec
 
 from kerneltrial.decide.winner import choose_winner
 from kerneltrial.devices.device import Refused
+from kerneltrial.inputs.holdout import sealed_seed
 from kerneltrial.judge.validation import Judge
 from kerneltrial.measure.confirm import confirmed_case, geometric_interval, vendor_speeds, vendors_absent
 from kerneltrial.measure.roofline import under_floor
@@ -25,6 +25,7 @@ from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, performance_cases, samples_of
+from kerneltrial.stages.salt import read_salt
 from kerneltrial.store.measurements import Stored
 
 
@@ -57,7 +58,8 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built) -> tuple[Findin
     qualification = g.job.record("qualify", Qualification)
     with g.runner() as own, g.runner() as runner:
         setup = g.setup(g.baseline(qualification, own))
-        fresh = Cases(cases=tuple(_fresh(case) for case in setup.cases.cases))
+        salt = read_salt(g.job)
+        fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
         outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
     if isinstance(outcome, Invalid | Unchecked):
@@ -65,17 +67,16 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built) -> tuple[Findin
     return ()
 
 
-def _fresh(case: Case) -> Case:
-    """The case with another seed; values from files stay what they are."""
-    seed = int.from_bytes(hashlib.sha256(f"confirmation {case.name} {case.seed}".encode()).digest()[:6], "big")
-    return msgspec.structs.replace(case, seed=seed)
+def _fresh(case: Case, salt: bytes, winner: str) -> Case:
+    """The case with a seed that nobody could know while kernels were proposed; values from files stay what they are."""
+    return msgspec.structs.replace(case, seed=sealed_seed(salt, f"confirmation {winner} {case.name}"))
 
 
 def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmation:
     """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
     qualification = g.job.record("qualify", Qualification)
     pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
-    cases = [_fresh(case) for case in performance_cases(g)]
+    cases = [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
     clocks: dict[str, str] = {}
     with g.runner() as runner:

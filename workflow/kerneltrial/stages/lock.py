@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kerneltrial.dag.graph import ledger_path
+from kerneltrial.dag.graph import fragment_path, ledger_path
 from kerneltrial.devices.opening import detect
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.holdout import commitment
@@ -15,8 +15,8 @@ from kerneltrial.sandbox import means
 from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.salt import ready_salt
-from kerneltrial.store import ledger
-from kerneltrial.store.canonical import canonical
+from kerneltrial.store import journal, ledger
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -37,8 +37,20 @@ def run(job: Job) -> Lock:
         raise StoreProblem(
             f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"
         )
+    _never_another(job, lock)
     ledger.record(path, lock)
     return lock
+
+
+def _never_another(job: Job, lock: Lock) -> None:
+    """A ledger may be removed with the lock; the journal still knows what was locked."""
+    fragment = job.root / fragment_path(job.trial, "lock")
+    bodies = {line.event.get("body") for line in journal.read(fragment)}
+    if bodies - {digest(canonical(lock))}:
+        raise StoreProblem(
+            f"{fragment.relative_to(job.root)}: this folder was locked before, on other inputs; start a new trial: "
+            "`kerneltrial lock --new`"
+        )
 
 
 def _means(asked: str) -> dict[str, str]:

@@ -125,9 +125,14 @@ def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> di
 
 
 def _clock(g: Ground, case: Case, asked: Asked) -> str:
-    """What was asked for by name; for `auto` what it came to mean before."""
+    """What was asked for by name. `auto` is the graph for the search, which only ranks: it is cheap, and never far off.
+
+    In a confirmation `auto` is what it came to mean in the first process.
+    """
     clock = g.lock.protocol.clock
-    return asked.clocks.get(case.name, clock) if clock == "auto" else clock
+    if clock != "auto":
+        return clock
+    return "graph" if asked.process == SEARCH else asked.clocks.get(case.name, clock)
 
 
 def _checked(g: Ground, candidate: Kernel, case: Case, answers: Answers, samples: Samples) -> Drawn:

@@ -12,10 +12,11 @@ from pathlib import Path
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
 from kerneltrial.inputs.config import Config, sources
+from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
-from kerneltrial.store.canonical import canonical, digest
+from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
 
 _DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
@@ -31,22 +32,34 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
     """
     started = time.monotonic()
     want = made_from(config, stage, iteration, Digests(root), code)
-    job = _job(config, stage, iteration, root)
+    job = job_of(config, stage, iteration, root)
     body = importlib.import_module(f"kerneltrial.stages.{stage}").run(job)
     envelope = envelopes.seal(stage, iteration, want, body)
     path = root / graph.record_path(config.trial, stage, iteration)
     usage = _usage(time.monotonic() - started, stage in _DEVICE_STAGES and _on_cuda(job))
     key = {"usage": stage, "iteration": iteration, "made_from": digest(canonical(want))}
-    job.usage_store(stage, iteration).once(key, lambda: usage, Usage)  # first, as a kill may come after the record
+    # The record comes last, as a kill may come between: one that is there has its usage and its line in the journal.
+    job.usage_store(stage, iteration).once(key, lambda: usage, Usage)
+    journal.append(root / graph.fragment_path(config.trial, stage, iteration), _event(envelope, usage))
     envelopes.write(path, envelope)
-    journal.append(
-        root / graph.fragment_path(config.trial, stage, iteration),
-        {"stage": stage, "iteration": iteration, "record": envelope.sha256, "process": os.getpid(), "usage": usage},
-    )
     return path
 
 
-def _job(config: Config, stage: str, iteration: int, root: Path) -> Job:
+def _event(envelope: Envelope, usage: Usage) -> dict[str, object]:
+    """The journal's line on a record: digests of the whole, of its body, and of the config keys that it read."""
+    return {
+        "stage": envelope.stage,
+        "iteration": envelope.iteration,
+        "record": envelope.sha256,
+        "body": envelopes.body_digest(envelope),
+        "config": digest(canonical(envelope.made_from.config)),
+        "process": os.getpid(),
+        "usage": builtins(usage),
+    }
+
+
+def job_of(config: Config, stage: str, iteration: int, root: Path) -> Job:
+    """The job with everything that it may read; raise StoreProblem where a record is missing."""
     spec = graph.STAGES[stage]
     files = sources(config, root)
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
