@@ -12,6 +12,7 @@ from kerneltrial.devices.cuda.probe import arch_of, runs_here
 from kerneltrial.devices.cuda.subjects import SharedBuffers
 from kerneltrial.devices.cuda.timing import _places, order_of
 from kerneltrial.devices.device import DeviceProblem
+from kerneltrial.devices.poison import POISON_BYTE
 from kerneltrial.inputs.calls import Buffer
 from kerneltrial.records.reason import Reason, ReasonClass
 
@@ -49,12 +50,12 @@ def test_machine_code_runs_within_its_major_version(arch, capability, runs):
 @pytest.mark.parametrize("poison", ["nan", "huge"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_poisons_are_what_they_are_called_in_every_float_type(poison, dtype):
-    word = np.full(8, memory.POISON_BYTE[poison], np.uint8).view(dtype)[0]
+    word = np.full(8, POISON_BYTE[poison], np.uint8).view(dtype)[0]
     assert np.isnan(word) if poison == "nan" else np.isfinite(word) and word > 0.9 * np.finfo(dtype).max ** 0.9
 
 
 def test_the_huge_poison_is_finite_in_bfloat16():
-    pattern = memory.POISON_BYTE["huge"] * 0x0101
+    pattern = POISON_BYTE["huge"] * 0x0101
     widened = np.uint32(pattern << 16).view(np.float32)
     assert np.isfinite(widened)
     assert widened > 1e36

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Values
+from kerneltrial.devices.poison import poison_into
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.oracle import Oracle, load
 from kerneltrial.judge.setup import JudgeSetup, Subject
@@ -96,9 +97,9 @@ class FakeRunner:
         buffers: Arrays = {}
         for buffer in call.buffers:
             if buffer.initial == "poisoned":
-                fill = 0xFF if conditions.poison == "nan" else 0x7E
-                size = int(np.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
-                buffers[buffer.name] = np.full(size, fill, np.uint8).view(buffer.dtype).reshape(buffer.shape)
+                filled = np.empty(int(np.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize, np.uint8)
+                poison_into(filled, conditions, buffer.name, buffer.dtype)
+                buffers[buffer.name] = filled.view(buffer.dtype).reshape(buffer.shape)
             elif buffer.initial != "given":
                 buffers[buffer.name] = np.zeros(buffer.shape, buffer.dtype)
         with np.errstate(all="ignore"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from judge_doubles import Arrays, FakeRunner, binary, built, cases, contract, multiply, plan, setup, subject
 
+from kerneltrial.devices.device import Conditions
 from kerneltrial.judge.setup import JudgeProblem
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case, Cases
@@ -249,6 +250,32 @@ def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:
     assert outcome.unchecked == (absent,)
 
 
+def test_a_kernel_that_knows_the_constant_poisons_is_caught(tmp_path: Path) -> None:
+    """It works where it sees a poison that is one byte repeated, and leaves everything else as it is."""
+
+    def leaves_what_it_does_not_know(inputs: Arrays, buffers: Arrays, state: State) -> None:
+        known = np.isin(buffers["C"].view(np.uint32), (0xFFFFFFFF, 0x7B7B7B7B))
+        buffers["C"][known] = (inputs["A"] @ inputs["B"])[known]
+
+    outcome = judged(tmp_path, leaves_what_it_does_not_know)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.OUTPUT_NOT_WRITTEN
+
+
+def test_poisons_are_the_same_in_the_same_trial_and_others_elsewhere(tmp_path: Path) -> None:
+    def seen(seed: int) -> list[Conditions]:
+        runner = FakeRunner()
+        judge = Judge(setup(tmp_path, seed=seed, protocol=Protocol(boundary_shapes=0)))
+        judge.judge_candidate(built(), binary(), plan(), runner)
+        return runner.conditions
+
+    first, again, other = seen(1), seen(1), seen(2)
+    assert first == again
+    assert {c.seed for c in first}.isdisjoint(c.seed for c in other)
+    plain = [c.seed for c in first if c.poison == "plain"]
+    assert len(plain) == len(set(plain)) == 4  # two cases, draws 1 and 3
+
+
 def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -> None:
     runner = FakeRunner()
     judge = Judge(setup(tmp_path, cases=cases((8, 7, 9), (256, 256, 128))))
@@ -258,7 +285,7 @@ def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -
     assert "case_1" in outcome.unchecked[0].detail
     levels = [c.checks for c in runner.conditions]
     assert levels.count("all") == 10 * 5 + 1  # the small case and four boundary shapes, each draw twice; and history
-    assert {c.poison for c in runner.conditions} == {"nan", "huge"}
+    assert {c.poison for c in runner.conditions} == {"nan", "huge", "plain"}
     assert len({c.offset_bytes for c in runner.conditions}) == 2
 
 

@@ -20,7 +20,7 @@ from kerneltrial.records.record import Record
 from kerneltrial.records.roofline import Ceilings
 
 Values = Mapping[str, NDArray[np.generic]]
-Poison = Literal["nan", "huge"]
+Poison = Literal["nan", "huge", "plain"]
 
 
 class Binary(Record):
@@ -33,7 +33,8 @@ class Binary(Record):
 class Conditions(Record):
     """How one call is run.
 
-    `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern.
+    `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern,
+    `plain` ordinary numbers, other ones at every element, drawn from `seed` (`devices.poison` says how).
     `offset_bytes` shifts every buffer from its usual address. `checks` is `all` or `bounds`; a device that can do
     less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread instructions on `cpu`.
     """
@@ -42,6 +43,7 @@ class Conditions(Record):
     offset_bytes: int = 0
     checks: Literal["all", "bounds"] = "all"
     budget_instructions: int = 2_000_000_000
+    seed: int = 0
 
 
 class Run(Record):

@@ -1,14 +1,19 @@
 """One subject on one case: every draw, under two poisons at two addresses, in an order that makes history visible.
 
+The first run of a draw finds memory that is all NaN. The second finds `huge` in even draws and `plain` in odd ones:
+ordinary numbers, which a kernel cannot tell from what a call before it left. Their seed comes from the trial's seed,
+the case's name, the draw and the turn, so that the same trial sees the same bytes.
+
 Draws 0, 1, 2 … run once under the first conditions, then all again under the second. So between the two runs of a
 draw every other draw has run (A, B, A), on another fill of memory and at other addresses; their bytes must agree.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from kerneltrial.devices.device import Conditions, Refused, Run
+from kerneltrial.devices.device import Conditions, Poison, Refused, Run
 from kerneltrial.inputs.calls import Call
 from kerneltrial.judge.answers import Answers, Drawn, compare_all
 from kerneltrial.judge.compare import Compared
@@ -20,6 +25,7 @@ from kerneltrial.records.reason import Finding, Reason, ReasonClass
 from kerneltrial.records.validation import CaseVerdict, ErrorMeasure
 
 Level = Literal["all", "bounds"]
+OTHER_POISONS: Final[tuple[Poison, Poison]] = ("huge", "plain")
 LevelOf = Callable[[int, int], Level]  # (draw, pass) to how closely the device looks
 
 
@@ -69,7 +75,7 @@ class CaseWork:
 
     def _all_runs(self, call: Call, draws: int, level: LevelOf, first: dict[int, Run]) -> Finding | None:
         for draw, turn in self._schedule(draws):
-            conditions = self._conditions(turn, level(draw, turn))
+            conditions = self._conditions(draw, turn, level(draw, turn))
             drawn = self._answers.drawn(self._case, draw)
             run = self._subject.run(call, drawn.values, conditions)
             self._unchecked.update(dict.fromkeys(run.unchecked))
@@ -86,7 +92,7 @@ class CaseWork:
     def after_other_shapes(self, call: Call, first: Run, level: LevelOf) -> Finding | None:
         """Draw 0 once more, after calls of other shapes: its bytes must be those of `first`."""
         values = self._answers.drawn(self._case, 0).values
-        run = self._subject.run(call, values, self._conditions(0, level(0, 0)))
+        run = self._subject.run(call, values, self._conditions(0, 0, level(0, 0)))
         finding = fault_of(run)
         if finding is None and run.outputs != first.outputs:
             detail = f"case {self._case.name}, draw 0: other results than before, after calls of other shapes: "
@@ -96,14 +102,15 @@ class CaseWork:
     def _schedule(self, draws: int) -> Iterator[tuple[int, int]]:
         return ((draw, turn) for turn in range(turns(self._setup.protocol)) for draw in range(draws))
 
-    def _conditions(self, turn: int, level: Level) -> Conditions:
-        """Odd turns have the other poison, and addresses that keep no more than the promised alignment."""
-        odd = turn % 2 == 1
+    def _conditions(self, draw: int, turn: int, level: Level) -> Conditions:
+        """Odd turns have another poison, and addresses that keep no more than the promised alignment."""
+        text = f"{self._setup.seed}\0{self._case.name}\0{draw}\0{turn}"
         return Conditions(
-            poison="huge" if odd else "nan",
+            poison="nan" if turn % 2 == 0 else OTHER_POISONS[(draw + turn // 2) % 2],
             offset_bytes=self._setup.contract.alignment_bytes * turn,
             checks=level,
             budget_instructions=self._setup.protocol.budget_instructions,
+            seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little"),
         )
 
     def _look(self, seen: Seen, first: Run | None) -> Finding | None:
@@ -125,11 +132,11 @@ class CaseWork:
 
     def _again(self, seen: Seen) -> Callable[[], Run]:
         """A run under the first conditions once more, for telling what a disagreement comes from."""
-        return lambda: self._subject.run(seen.call, seen.drawn.values, self._conditions(0, seen.level))
+        return lambda: self._subject.run(seen.call, seen.drawn.values, self._conditions(seen.draw, 0, seen.level))
 
     def _why_wrong(self, seen: Seen, wrong: Finding) -> Finding:
         """Wrong under the first poison: if another poison gives something else, then that is the reason."""
-        other = self._subject.run(seen.call, seen.drawn.values, self._conditions(1, seen.level))
+        other = self._subject.run(seen.call, seen.drawn.values, self._conditions(seen.draw, 1, seen.level))
         if fault_of(other) is not None or other.outputs == seen.run.outputs:
             return wrong
         if self._setup.contract.deterministic:

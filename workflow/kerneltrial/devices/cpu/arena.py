@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.device import DeviceProblem, Poison, Values
+from kerneltrial.devices.device import Conditions, DeviceProblem, Values
+from kerneltrial.devices.poison import MARGIN_DTYPE, poison_byte, poison_into
 from kerneltrial.inputs.calls import Buffer, Call
 
-POISON_BYTE: dict[str, int] = {"nan": 0xFF, "huge": 0x7B}
-"""0xFF..: a NaN in every float type. 0x7B7B..: large and finite in every one (61,280 in f16, 1.3e36 in f32)."""
 _ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 MAX_ARENA_BYTES = 16 << 30
 
@@ -30,17 +29,18 @@ class Placed:
 
 class Arena:
     """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
-    module-scope variables begin."""
+    module-scope variables begin. `poison` is the byte for memory of threads and blocks, which is not in the arena."""
 
-    def __init__(self, call: Call, values: Values, poison: Poison, offset: int, image: tuple[bytes, bytes]) -> None:
-        self.poison = POISON_BYTE[poison]
+    def __init__(self, call: Call, values: Values, conditions: Conditions, image: tuple[bytes, bytes]) -> None:
+        self._conditions = conditions
+        self.poison = poison_byte(conditions)
         self.placed: dict[str, Placed] = {}
         position = at.MARGIN_BYTES
         for buffer in call.buffers:
             size = item_bytes(buffer.dtype)
             for extent in buffer.shape:
                 size *= extent
-            start = at.align_up(position, 256) + offset
+            start = at.align_up(position, 256) + conditions.offset_bytes
             self.placed[buffer.name] = Placed(buffer, start, size)
             position = start + size + at.MARGIN_BYTES
         self.image_start = at.align_up(position, 256)
@@ -49,11 +49,12 @@ class Arena:
             raise DeviceProblem(f"the call's buffers need {total} bytes, the cpu device has {MAX_ARENA_BYTES}")
         self.memory = _aligned(total)
         self.flags = _aligned(total)
-        self.memory[:] = self.poison
+        poison_into(self.memory, conditions, "", MARGIN_DTYPE)
         self.flags[:] = 0
         self._set_image(*image)
         for placed in self.placed.values():
             self._fill(placed, values)
+        self._guards = self.memory[self.flags == 0]
         self._inputs = {p.buffer.name: self._view(p).tobytes() for p in self._of_role("input")}
 
     def _of_role(self, *roles: str) -> list[Placed]:
@@ -81,7 +82,9 @@ class Arena:
                 raise DeviceProblem(f"{content.size} bytes were given for buffer {buffer.name} of {placed.size}")
             view[:] = content
             rights |= at.WRITTEN
-        elif buffer.initial != "poisoned":
+        elif buffer.initial == "poisoned":
+            poison_into(view, self._conditions, buffer.name, buffer.dtype)
+        else:
             view[:] = 0
             rights |= at.WRITTEN
         self.flags[placed.start : placed.start + placed.size] = rights
@@ -98,7 +101,7 @@ class Arena:
 
     def guards_intact(self) -> bool:
         """Whether all that is no buffer and no variable still holds the poison."""
-        return bool(np.all(self.memory[self.flags == 0] == self.poison))
+        return bool(np.array_equal(self.memory[self.flags == 0], self._guards))
 
     def scratch_restored(self) -> bool:
         restoring = [p for p in self._of_role("scratch") if p.buffer.initial == "self_restoring"]

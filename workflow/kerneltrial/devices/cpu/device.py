@@ -119,7 +119,7 @@ class LoadedCpu:
         images = [k.layout for launch in call.launches if (k := self.kernel(launch.entry, level))]
         longest = max(images, key=lambda layout: len(layout.image), default=None)
         image = (bytes(longest.image), bytes(longest.image_flags)) if longest else (b"", b"")
-        return Arena(call, values, conditions.poison, conditions.offset_bytes, image)
+        return Arena(call, values, conditions, image)
 
     def _launch_all(
         self, call: Call, arena: Arena, conditions: Conditions, level: Level, counter: CallCounter | None = None

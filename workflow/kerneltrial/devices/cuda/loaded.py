@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown
-from kerneltrial.devices.cuda.memory import POISON_BYTE, Guarded, freed, given_bytes
+from kerneltrial.devices.cuda.memory import Guarded, freed, given_bytes
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
+from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Finding, Reason
@@ -46,13 +47,15 @@ class CudaLoaded:
         if self._context.spent:
             return _ended(self._context.spent, ())
         given = {b.name: given_bytes(b, values) for b in call.buffers if b.initial == "given"}
-        poison = POISON_BYTE[conditions.poison]
+        poison = poison_byte(conditions)
         unchecked = _unchecked(conditions)
         try:
             with freed([]) as buffers:
                 for buffer in call.buffers:
                     buffers.append(Guarded(buffer, poison, conditions.offset_bytes))
-                    _initialise(buffers[-1], given, poison, self._context)
+                    if conditions.poison == "plain":
+                        buffers[-1].poison(conditions)
+                    _initialise(buffers[-1], given, self._context)
                 self._launch(call, buffers)
                 return _observed(buffers, given, unchecked)
         except TurnedDown as error:
@@ -81,12 +84,11 @@ class CudaLoaded:
             queue.wait()
 
 
-def _initialise(guarded: Guarded, given: Given, poison: int, context: Context) -> None:
+def _initialise(guarded: Guarded, given: Given, context: Context) -> None:
+    """Bring in what the call starts from; what is poisoned lies there already."""
     match guarded.buffer.initial:
         case "given":
             guarded.upload(given[guarded.buffer.name])
-        case "poisoned":
-            guarded.fill(poison, context.queue.stream)
         case "zeroed" | "self_restoring":
             guarded.fill(0, context.queue.stream)
 

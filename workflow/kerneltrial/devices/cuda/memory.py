@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.cuda.driver import call, release
-from kerneltrial.devices.device import Poison, Values
+from kerneltrial.devices.device import Conditions, Values
+from kerneltrial.devices.poison import MARGIN_DTYPE, REPEAT_BYTES, poison_into
 from kerneltrial.inputs.calls import Buffer
 from kerneltrial.inputs.dtypes import item_bytes
 
 MARGIN_BYTES = 4096  # on each side; a multiple of every alignment that a contract can ask for in practice
-# 0xFF is a NaN in every float type and -1 in integers. 0x7B is large and finite in every float type, float16 included
-# (0x7B7B = 61,280; float32 1.3e36; float64 1.1e286).
-POISON_BYTE: dict[Poison, int] = {"nan": 0xFF, "huge": 0x7B}
 
 
 def settle() -> None:
@@ -61,12 +59,23 @@ class Guarded:
     def __init__(self, buffer: Buffer, poison: int, offset_bytes: int = 0) -> None:
         self.buffer = buffer
         self.nbytes = buffer_bytes(buffer)
-        self._poison = poison
         self._before = MARGIN_BYTES + offset_bytes
         self._total = self._before + self.nbytes + MARGIN_BYTES
         self._start = int(call("cuMemAlloc", self._total))
         self.address = self._start + self._before
         call("cuMemsetD8", self._start, poison, self._total)
+        settle()
+        self._margins = tuple(np.full(size, poison, np.uint8) for size in (self._before, MARGIN_BYTES))
+
+    def poison(self, conditions: Conditions) -> None:
+        """Fill buffer and margins with a poison that is not one byte, and wait."""
+        block = np.empty(min(self.nbytes, REPEAT_BYTES), np.uint8)
+        poison_into(block, conditions, self.buffer.name, self.buffer.dtype)
+        for at in range(0, self.nbytes, REPEAT_BYTES):
+            call("cuMemcpyHtoD", self.address + at, block.ctypes.data, min(REPEAT_BYTES, self.nbytes - at))
+        for margin, start in zip(self._margins, (self._start, self.address + self.nbytes), strict=True):
+            poison_into(margin, conditions, f"{self.buffer.name} {start < self.address}", MARGIN_DTYPE)
+            call("cuMemcpyHtoD", start, margin.ctypes.data, margin.nbytes)
         settle()
 
     def fill(self, byte: int, stream: Any) -> None:
@@ -91,10 +100,11 @@ class Guarded:
 
     def margins_intact(self) -> bool:
         """Whether every byte on both sides is as it was set."""
-        after = self.address + self.nbytes
-        before = _read(self._start, self._before)
-        behind = _read(after, MARGIN_BYTES)
-        return bool((before == self._poison).all() and (behind == self._poison).all())
+        starts = (self._start, self.address + self.nbytes)
+        return all(
+            np.array_equal(_read(start, margin.nbytes), margin)
+            for start, margin in zip(starts, self._margins, strict=True)
+        )
 
     def free(self) -> None:
         release("cuMemFree", self._start)
