@@ -267,3 +267,25 @@ def test_epsilon_is_the_step_above_one() -> None:
         assert epsilon(dtype) == float(np.finfo(dtype).eps)
     assert widen(narrow(np.array([1 + epsilon("bfloat16")]), "bfloat16"), "bfloat16")[0] > 1
     assert epsilon("int32") == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_wide_integers_without_bounds_take_the_whole_type(dtype: DType) -> None:
+    """So a narrower integer inside, or a value left out at the ends of the type, shows."""
+    limits = np.iinfo(dtype)
+    values = drawn(vector(dtype), Distribution.WIDE)
+    assert values.min() == limits.min
+    assert values.max() == limits.max
+    reach = [int(limits.min) // 2, int(limits.max) // 2]
+    assert np.mean((values < reach[0]) | (values > reach[1])) > 0.3
+    assert len(np.unique(values)) > min(200, limits.max)
+    assert np.abs(drawn(vector(dtype), Distribution.NORMAL).astype(np.float64)).max() <= 100
+
+
+def test_wide_integers_keep_the_bounds_that_are_stated() -> None:
+    both = drawn(vector("int32", "3", "40"), Distribution.WIDE)
+    assert (both.min(), both.max()) == (3, 40)
+    low = drawn(vector("int32", low="0"), Distribution.WIDE)
+    assert (low.min(), low.max()) == (0, np.iinfo(np.int32).max)
+    high = drawn(vector("int32", high="7"), Distribution.WIDE)
+    assert (high.min(), high.max()) == (np.iinfo(np.int32).min, 7)

@@ -1,5 +1,9 @@
 """How numbers are drawn: one function for floats, one for integers.
 
+Integers without bounds in the contract come in small values, and in `Distribution.WIDE` from the whole range of their
+type: a kernel must hold for every value that its contract allows. So bound what is no free number (an index, a count, a
+summand whose sum must fit) by `low` and `high` in the contract.
+
 The rule of `Distribution.INTEGERS` (defeats arithmetic in a narrower type): values are integers that the contract's
 type holds exactly and the next narrower types do not. One float input of the call, the *sharp* one, chosen by case and
 draw, holds odd integers of the full width of the table below at a quarter of its places, and -1, 0 or 1 elsewhere; all
@@ -68,7 +72,8 @@ def draw_integers(
 ) -> NDArray[Any]:
     """Return integers of `span.shape` from `bounds`, both included; int64, or uint64 where they reach beyond it.
 
-    ZEROS takes what is nearest to zero, TIES five values, OFFSET the upper eighth; all others the whole interval.
+    ZEROS takes what is nearest to zero, TIES five values, OFFSET the upper eighth; all others the whole interval, WIDE
+    with one in eight at its ends or next to zero.
     """
     low, high = bounds
     kind = np.uint64 if high > np.iinfo(np.int64).max else np.int64
@@ -79,7 +84,11 @@ def draw_integers(
         return rng.choice(np.array(few, dtype=kind), span.shape)
     if distribution is Distribution.OFFSET:
         low = high - (high - low) // 8
-    return rng.integers(low, high, span.shape, dtype=kind, endpoint=True)
+    values = rng.integers(low, high, span.shape, dtype=kind, endpoint=True)
+    if distribution is Distribution.WIDE:
+        edges = np.array([min(max(edge, low), high) for edge in (low, low + 1, -1, 0, 1, high - 1, high)], dtype=kind)
+        values = np.where(rng.random(span.shape) < 1 / 8, rng.choice(edges, span.shape), values)
+    return values
 
 
 def integer_bounds(
@@ -87,11 +96,13 @@ def integer_bounds(
 ) -> tuple[int, int]:
     """Return the interval to draw integers from: the contract's bounds where it states them.
 
-    Else values lie within 100 of zero (or of the one bound that is stated), so that short sums do not overflow a
-    32-bit integer; WIDE takes 16 bits. `limits` are those of the type.
+    On a side without a bound, WIDE goes to the end of the type (`limits`), so that a narrower type inside shows; all
+    others stay within 100 of zero (or of the one bound that is stated), so that short sums do not overflow.
     """
-    reach = 2**15 - 1 if distribution is Distribution.WIDE else 100
     low, high = stated
+    if distribution is Distribution.WIDE:
+        return limits[0] if low is None else low, limits[1] if high is None else high
+    reach = 100
     if low is None:
         low = max(limits[0], -reach if high is None else min(-reach, high - reach))
     if high is None:
