@@ -87,7 +87,7 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
                     drawn[name].append(stored)
                     clocks[name] = stored.value.samples.clock
         except Refused as refused:
-            found = (refused.finding,)
+            found = (*findings, refused.finding)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))
     return _confirmed(g, winner, drawn, findings)
 
