@@ -10,6 +10,7 @@ from kerneltrial.records.reason import Reason
 
 pytestmark = pytest.mark.gpu
 NAN, HUGE = Conditions(poison="nan"), Conditions(poison="huge")
+PLAIN = Conditions(poison="plain", seed=7)
 SHAPES = [(31, 37, 29), (256, 256, 256), (384, 256, 320), (1, 1, 1), (65, 1, 130)]
 
 
@@ -64,17 +65,19 @@ def test_unwritten_output_shows_the_poison(card, behaviour):
     loaded, values = card.load(behaviour), {"x": numbers(1000)}
     last = [
         np.frombuffer(loaded.run(simple_call("skips_last", 1000), values, c).outputs["y"], np.float32)[-1]
-        for c in (NAN, HUGE)
+        for c in (NAN, HUGE, PLAIN)
     ]
     assert np.isnan(last[0])
     assert np.isfinite(last[1])
     assert abs(last[1]) > 1e36
+    assert 1 / 16 <= abs(last[2]) < 16
 
 
 @pytest.mark.parametrize("entry", ["writes_behind", "writes_before"])
 @pytest.mark.parametrize("offset", [0, 512])
-def test_a_write_beside_a_buffer_is_seen(card, behaviour, entry, offset):
-    conditions = Conditions(poison="huge", offset_bytes=offset)
+@pytest.mark.parametrize("poison", ["huge", "plain"])
+def test_a_write_beside_a_buffer_is_seen(card, behaviour, entry, offset, poison):
+    conditions = Conditions(poison=poison, offset_bytes=offset)
     run = card.load(behaviour).run(simple_call(entry, 1000), {"x": numbers(1000)}, conditions)
     assert run.completed
     assert not run.guards_intact
@@ -87,7 +90,7 @@ def test_a_changed_input_is_seen(card, behaviour):
 
 def test_an_honest_copy_has_nothing_against_it(card, behaviour):
     x = numbers(1000)
-    run = card.load(behaviour).run(simple_call("copy", 1000), {"x": x}, NAN)
+    run = card.load(behaviour).run(simple_call("copy", 1000), {"x": x}, PLAIN)
     assert run.outputs["y"] == x.tobytes()
     assert (run.inputs_intact, run.guards_intact, run.scratch_restored) == (True, True, True)
     assert {found.reason for found in run.unchecked} == {Reason.CHECK_ABSENT}

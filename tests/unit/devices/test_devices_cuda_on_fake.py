@@ -9,9 +9,10 @@ import pytest
 from cuda import bindings as cuda_bindings
 from fake_card import GRAPH_GAP_US, FakeCard, FakeCublasLt, FakeCupti
 
-from kerneltrial.devices.cuda import activity, cupti_clock, energy, timing, vendors
+from kerneltrial.devices.cuda import activity, cupti_clock, energy, memory, timing, vendors
 from kerneltrial.devices.cuda.launches import Module
-from kerneltrial.devices.device import Binary, Refused, TimingRequest
+from kerneltrial.devices.cuda.memory import Guarded
+from kerneltrial.devices.device import Binary, Conditions, Refused, TimingRequest
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, Product, ResolvedLaunch
 from kerneltrial.records.reason import Reason
 
@@ -219,3 +220,23 @@ def test_energy_is_read_of_both_in_turn(card, monkeypatch):
     samples = timed(card, call_of("slow"), call_of("fast"), "graph", energy=True)
     assert {key: len(values) for key, values in samples.energy_mj.items()} == {"a": 2, "b": 2}
     assert samples.outputs[0]["c"] == np.ones(N, np.float32).tobytes()
+
+
+def test_plain_poison_lies_in_the_buffer_and_around_it(card, monkeypatch) -> None:
+    """In pieces that repeat; a byte written beside the buffer shows, whichever side it is on."""
+    monkeypatch.setattr(memory, "REPEAT_BYTES", 256)
+    for offset in (0, 512):
+        guarded = Guarded(Buffer(name="y", role="output", dtype="float32", shape=(150,), initial="poisoned"), 0, offset)
+        guarded.poison(Conditions(poison="plain", seed=5))
+        values = np.abs(guarded.download().view(np.float32))
+        assert values.size == 150
+        assert ((values >= 1 / 16) & (values < 16)).all()
+        assert np.array_equal(values[:64], values[64:128])
+        assert guarded.margins_intact()
+        for beside in (guarded.address - 1, guarded.address + guarded.nbytes):
+            byte = ctypes.c_uint8.from_address(beside)
+            byte.value ^= 1
+            assert not guarded.margins_intact()
+            byte.value ^= 1
+            assert guarded.margins_intact()
+        guarded.free()

@@ -182,10 +182,25 @@ def test_addresses_and_poison_change_nothing_in_an_honest_kernel() -> None:
             ("huge", 256, "all"),
             ("huge", 4, "bounds"),
             ("nan", 16, "bounds"),
+            ("plain", 32, "all"),
+            ("plain", 8, "bounds"),
         )
     ]
     assert len({r.outputs["C"] for r in runs}) == 1
     assert all(r.completed and r.guards_intact and r.inputs_intact for r in runs)
+
+
+def test_plain_poison_is_other_numbers_for_each_seed() -> None:
+    ptx = ptx_of('extern "C" __global__ void k(float* y) { if (threadIdx.x) y[threadIdx.x] = 1.0f; }')
+    call = call_of([out("y", "float32", 32)], (1, 1), (32, 1))
+    loaded = open_cpu().load(Binary(ptx=ptx, cubin=b""))
+    left = []
+    for seed in (1, 2):
+        run = loaded.run(call, {}, Conditions(poison="plain", checks="bounds", seed=seed))
+        assert run.guards_intact
+        left.append(float(np.frombuffer(run.outputs["y"], np.float32)[0]))
+    assert all(1 / 16 <= abs(value) < 16 for value in left)
+    assert left[0] != left[1]
 
 
 def test_device_functions_constants_local_memory_and_double() -> None:

@@ -13,7 +13,8 @@ from kerneltrial.records.record import Expression, Name, Positive, Record, Text
 class Array(Record, tag_field="kind", tag="array"):
     """A contiguous row-major array in device memory. `shape` has one expression in the dimensions an axis.
 
-    `low` and `high` bound the values of generated inputs (both inclusive for integers).
+    `low` and `high` bound the values of generated inputs (both inclusive for integers). Integers without them may take
+    every value of their type, so indices, counts and what is summed up need bounds.
     """
 
     name: Name
