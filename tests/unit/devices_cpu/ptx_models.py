@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-WIDTH = {"pred": 1, "f16": 16} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
+WIDTH = {"pred": 1, "bf16": 16, "f16x2": 32, "bf16x2": 32} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
 
 
 # ---------------------------------------------------------------- floats
@@ -42,8 +42,8 @@ class Format:
         return 1 << (self.width - 1)
 
 
-FORMATS = {"f16": Format(16, 10), "f32": Format(32, 23), "f64": Format(64, 52)}
-CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
+FORMATS = {"f16": Format(16, 10), "bf16": Format(16, 7), "f32": Format(32, 23), "f64": Format(64, 52)}
+CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 
 
 def is_nan(bits: int, t: str) -> bool:
@@ -120,6 +120,8 @@ def finish(bits: int, t: str, mods: list[str]) -> int:
             return 0
         one = rounded(Fraction(1), t, "rn")
         return min(bits, one)
+    if "relu" in mods:
+        return 0 if negative(bits, t) else bits
     return bits
 
 
@@ -279,9 +281,21 @@ def _lop3(a: int, b: int, c: int, table: int) -> int:
 def evaluate(opcode: str, *v: int) -> tuple[int, ...]:
     """The results of an instruction as bit patterns of their types' widths."""
     head, *mods = opcode.split(".")
-    result = _HEADS[head](mods, *v)
+    pairs = mods[-1].endswith("x2")
+    result = _in_pairs(head, mods, *v) if pairs else _HEADS[head](mods, *v)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(int(r) & ((1 << 64) - 1) for r in results)
+
+
+def _in_pairs(head: str, mods: list[str], *v: int) -> int | tuple[int, ...]:
+    """A packed instruction: the scalar one on the lower and on the upper elements."""
+    mods = [m.removesuffix("x2") for m in mods]
+    elements = 2 if head == "setp" else len(v)
+    halves = [[x >> 16 * k & 0xFFFF for x in v[:elements]] + list(v[elements:]) for k in (0, 1)]
+    if head == "setp":
+        return tuple(_setp(mods, *h)[0] for h in halves)
+    low, high = (int(_HEADS[head](mods, *h)) & 0xFFFF for h in halves)  # type: ignore[arg-type]
+    return low | high << 16
 
 
 def _mode(mods: list[str]) -> str:
@@ -308,7 +322,7 @@ def _arithmetic(name: str) -> Callable[..., int]:
 
     def run(mods: list[str], *v: int) -> int:
         t = mods[-1]
-        if t[0] == "f":
+        if t in FORMATS:
             return _float_op(on_floats)(mods, *v)
         x, y = read(v[0], t), read(v[1], t)
         if name == "mul":
@@ -325,7 +339,7 @@ def _half(product: int, mods: list[str], t: str) -> int:
 
 def _mad(mods: list[str], *v: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         return _float_op(lambda m, t, a, b, c: fma(a, b, c, t, _mode(m)))(mods, *v)
     return _half(read(v[0], t) * read(v[1], t), mods, t) + v[2]
 
@@ -338,7 +352,7 @@ def _mul24(mods: list[str], a: int, b: int, c: int = 0) -> int:
 
 def _div(mods: list[str], *v: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         return _float_op(lambda m, t, a, b: divide(a, b, t))(mods, *v)
     return _divided(v[0], v[1], t, True)
 
@@ -346,7 +360,7 @@ def _div(mods: list[str], *v: int) -> int:
 def _extreme(largest: bool) -> Callable[..., int]:
     def run(mods: list[str], a: int, b: int) -> int:
         t = mods[-1]
-        if t[0] == "f":
+        if t in FORMATS:
             return _float_op(lambda m, t, x, y: extreme(x, y, t, largest, "NaN" in m))(mods, a, b)
         return (max if largest else min)(a, b, key=lambda x: read(x, t))
 
@@ -355,7 +369,7 @@ def _extreme(largest: bool) -> Callable[..., int]:
 
 def _neg(mods: list[str], a: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         (a,) = _flush_in(mods, t, (a,))
         return a_nan(t) if is_nan(a, t) else a ^ FORMATS[t].top
     return -read(a, t)
@@ -363,7 +377,7 @@ def _neg(mods: list[str], a: int) -> int:
 
 def _abs(mods: list[str], a: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         (a,) = _flush_in(mods, t, (a,))
         return a_nan(t) if is_nan(a, t) else a & (FORMATS[t].top - 1)
     return abs(read(a, t))
@@ -371,7 +385,7 @@ def _abs(mods: list[str], a: int) -> int:
 
 def _setp(mods: list[str], a: int, b: int, third: int = 0) -> tuple[int, int]:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         a, b = _flush_in(mods, t, (a, b))
         result = compare_floats(mods[0], a, b, t)
     else:
@@ -384,7 +398,8 @@ def _setp(mods: list[str], a: int, b: int, third: int = 0) -> tuple[int, int]:
 
 def _set(mods: list[str], a: int, b: int) -> int:
     result = _setp([mods[0], *[m for m in mods if m == "ftz"], mods[-1]], a, b)[0]
-    return (0x3F800000 if mods[-2] == "f32" else 0xFFFFFFFF) if result else 0
+    true = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(mods[-2], -1)
+    return true if result else 0
 
 
 def _testp(mods: list[str], a: int) -> bool:
@@ -444,17 +459,22 @@ def _whole(value: Fraction, mode: str) -> int:
     return {"rmi": floor, "rpi": floor + (rest > 0), "rzi": floor + (rest > 0 and value < 0)}[mode]
 
 
-def _cvt(mods: list[str], a: int) -> int:
+def _cvt(mods: list[str], a: int, b: int = 0) -> int:
     d, s = mods[-2:]
     whole = next((m for m in mods if m in _WHOLE), "")
-    if s[0] != "f":
+    if d.endswith("x2"):
+        one = [*mods[:-2], d[:-2], s]
+        return _cvt(one, a) << 16 | _cvt(one, b)
+    if d == "tf32":
+        return _to_tf32(a)
+    if s not in FORMATS:
         value = read(a, s)
-        if d[0] == "f":
-            return rounded(Fraction(value), d, _mode(mods))
+        if d in FORMATS:
+            return finish(rounded(Fraction(value), d, _mode(mods)), d, [m for m in mods if m == "sat"])
         return _clamp(value, d) if "sat" in mods else value
     if "ftz" in mods and s == "f32":
         a = flushed(a, s)
-    if d[0] != "f":
+    if d not in FORMATS:
         return _float_to_integer(a, s, d, whole)
     if is_nan(a, s):
         bits = a_nan(d)
@@ -466,7 +486,19 @@ def _cvt(mods: list[str], a: int) -> int:
         bits = rounded(value, d, _mode(mods), negative(a, s))
     if "ftz" in mods and d == "f32":
         bits = flushed(bits, d)
-    return finish(bits, d, [m for m in mods if m == "sat"])
+    return finish(bits, d, [m for m in mods if m in ("sat", "relu")])
+
+
+def _to_tf32(a: int) -> int:
+    """To nearest, ties away, with 10 bits behind the point."""
+    if is_nan(a, "f32"):
+        return a_nan("f32")
+    if is_inf(a, "f32"):
+        return a
+    value = abs(exact(a, "f32"))
+    quantum = Fraction(2) ** (max((a >> 23 & 255) - 127, -126) - 10)
+    bits = rounded((value / quantum + Fraction(1, 2)).__floor__() * quantum, "f32", "rn")
+    return bits | a & 1 << 31
 
 
 def _float_to_integer(a: int, s: str, d: str, whole: str) -> int:

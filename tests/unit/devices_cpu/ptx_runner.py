@@ -11,7 +11,7 @@ from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch, Scal
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 _REGISTER = {"pred": ".pred", 8: ".b32", 16: ".b16", 32: ".b32", 64: ".b64"}
-_WIDTH = {"pred": 1} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
+_WIDTH = {"pred": 1, "bf16": 16, "f16x2": 32, "bf16x2": 32} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)

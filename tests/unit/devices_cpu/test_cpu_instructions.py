@@ -18,7 +18,8 @@ _SPECIAL_FLOATS = {
     "f64": [0, 1, 0xFFFFFFFFFFFFF, 1 << 52, 0x3FF << 52, 0x3FE << 52, (0x7FF << 52) - 1, 0x7FF << 52, (0x7FF << 52) + 1,
             0x7FF8000000001234, 0x41DFFFFFFFC00000, 0x41E0000000000000, 0x43E0000000000000, 0x3FF8000000000000,
             0x36A0000000000000, 0x3690000000000000, 0x47EFFFFFE0000000, 0x47EFFFFFF0000000, 0x380FFFFFE0000000],
-    "f16": [0, 1, 0x3FF, 0x400, 0x3C00, 0x7BFF, 0x7C00, 0x7C01, 0x7E00],
+    "f16": [0, 1, 2, 0x3FF, 0x400, 0x3C00, 0x3BFF, 0x3C01, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x1400, 0x0400],
+    "bf16": [0, 1, 2, 0x7F, 0x80, 0x3F80, 0x3F7F, 0x3F81, 0x7F7F, 0x7F80, 0x7F81, 0x7FC1, 0x2000, 0x1F80, 0x0080],
 }  # fmt: skip
 
 
@@ -28,13 +29,15 @@ def _value(draw: random.Random, t: str) -> int:
         return draw.getrandbits(1)
     width = WIDTH[t]
     choice = draw.random()
-    if t[0] == "f":
+    if t.endswith("x2"):
+        return _value(draw, t[:-2]) | _value(draw, t[:-2]) << 16
+    if t in FORMATS:
         sign = draw.getrandbits(1) << (width - 1)
         if choice < 0.4:
             return draw.choice(_SPECIAL_FLOATS[t]) | sign
         if choice < 0.7:
             f = FORMATS[t]
-            exponent = f.highest + draw.randint(-12, 40 if t != "f16" else 10)
+            exponent = f.highest + draw.randint(-12, 40 if width > 16 else 6)
             return exponent << f.fraction | draw.getrandbits(f.fraction) | sign
         return draw.getrandbits(width)
     if choice < 0.25:
@@ -96,7 +99,7 @@ def _same(row: tuple[int, ...], want: tuple[int, ...], results: list[str], opcod
         width = 32 if WIDTH[t] == 8 else WIDTH[t]
         if WIDTH[t] == 8:
             expected = read(expected, t)  # a narrow result is extended into its register by its sign
-        if t not in CANONICAL and t[0] == "f" and is_nan(expected & ((1 << width) - 1), t):
+        if t not in CANONICAL and t in FORMATS and is_nan(expected & ((1 << width) - 1), t):
             if not is_nan(got, t):
                 return False
         elif got != expected & ((1 << width) - 1):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from ptx_models import evaluate
 from ptx_runner import HEADER, array, call_of, out, output, run
 
 from kerneltrial.devices.cpu import table
@@ -254,3 +255,25 @@ def test_the_table_has_no_opcode_twice_among_memory_forms() -> None:
             for opcode in draw.sample(form.opcodes(), min(40, len(form.opcodes()))):
                 found = [f for f in table.FORMS if f.head == form.head and f.expression.fullmatch(opcode)]
                 assert found == [form], opcode
+
+
+@pytest.mark.parametrize("t", ["f16", "f16x2", "bf16", "bf16x2"])
+@pytest.mark.parametrize("space", [".global", ".shared"])
+def test_half_atomics_round_each_sum_once(t: str, space: str) -> None:
+    x = _random_words(11)
+    x[:, 0] &= np.uint64(0xBFFFBFFF if t.startswith("f") else 0xBF7FBF7F)  # no NaN, few overflows
+    declare = f"{space} .align 4 .b32 g{' = 0' if space == '.global' else ''};"
+    start = "setp.eq.u32 %p0, %t, 0; @%p0 st.shared.u32 [g], 0; bar.sync 0;" if space == ".shared" else ""
+    small = t in ("f16", "bf16")
+    result, source = ("%h0", "%h1") if small else ("%r1", "%r0")
+    wide = "cvt.u32.u16 %r1, %h0;" if small else ""
+    body = f"""{start} .reg .b16 %h<4>; ld.global.u32 %r0, [%x]; mov.u64 %d0, g; mov.u32 %r1, 0; mov.u16 %h0, 0;
+      cvt.u16.u32 %h1, %r0; atom{space}.add.noftz.{t} {result}, [%d0], {source}; {wide}
+      cvt.u64.u32 %d1, %r1; st.global.u64 [%y], %d1; st.global.u64 [%y+8], 0;
+      red{space}.add.noftz.{t} [%d0], {source};"""
+    got = _run(body, x, declare)
+    old, mask = 0, 0xFFFF if small else 0xFFFFFFFF
+    for thread in range(32):
+        assert int(got[thread, 0]) == old, (thread, t)
+        for _ in range(2):
+            (old,) = evaluate(f"add.{t}", old, int(x[thread, 0]) & mask)

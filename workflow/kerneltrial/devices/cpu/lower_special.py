@@ -30,7 +30,7 @@ def real(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def _power_of_two(b: Body, x: str) -> str:
+def power_of_two(b: Body, x: str) -> str:
     """2^x in double, by the Taylor series of 2^f for |f| <= 1/2 (error below 1e-16) and a scale by 2^n."""
     whole = b.call("double", "llvm.rint.f64", ("double", x))
     part = b.op(f"fsub double {x}, {whole}")
@@ -51,7 +51,7 @@ def _power_of_two(b: Body, x: str) -> str:
 
 def _ex2(b: Body, f: Fields, x: str) -> str:
     (x,) = inputs(b, f, x)
-    return output(b, f, _narrow(b, _power_of_two(b, _wide(b, x))))
+    return output(b, f, _narrow(b, power_of_two(b, _wide(b, x))))
 
 
 def _library(name: str) -> "object":
