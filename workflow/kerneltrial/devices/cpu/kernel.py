@@ -12,9 +12,6 @@ from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.program import Layout, lay_out
 from kerneltrial.devices.cpu.syntax import Function, Module
 
-_PUBLIC_WORDS = 1
-"""Words that a lane hands to a collective: one is enough for all that the table has."""
-
 
 @dataclass
 class Kernel:
@@ -43,11 +40,14 @@ def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
     """Raises `Refused` for what the device does not know."""
     function = flatten(parsed, entry)
     flow = analyse(function)
-    layout = lay_out(parsed, function, flow, _PUBLIC_WORDS)
+    forms = [step.match.form for block in flow.blocks for step in block.steps]
+    layout = lay_out(parsed, function, flow, max((form.words for form in forms), default=1))
     counting = CountingGenerator(function, flow, layout) if level == "count" else None
     generator = counting or Generator(function, flow, layout, level)
     text = module([generator.generate()], [generator.body])
     native.runtime()
+    if any(form.group == "matrix" for form in forms):
+        native.tensor_products()
     code = native.compile_module(text, ("thread",))
     count = sum(len(block.steps) for block in flow.blocks)
     return Kernel(level, function, layout, generator.sites, counting.groups if counting else [], code, count)

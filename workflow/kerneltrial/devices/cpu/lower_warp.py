@@ -43,6 +43,11 @@ def _warp_barrier(g: Generator, instruction: Instruction, f: Fields) -> None:
     g.wait(at.AT_WARP_BARRIER, mask, [], instruction)
 
 
+def visible_words(g: Generator) -> int:
+    """Where in a context the words begin that the lanes of the last collective see."""
+    return at.PUBLIC + 4 * g.layout.public_words
+
+
 def word_of_lane(g: Generator, lane: str, word: int = 0) -> str:
     """A word that another lane handed over; the launch's poison where that lane did not take part."""
     b = g.body
@@ -51,7 +56,7 @@ def word_of_lane(g: Generator, lane: str, word: int = 0) -> str:
     distance = b.op(f"sext i32 {b.op(f'sub i32 {lane}, {g.context_field(at.LANE)}')} to i64")
     distance = b.op(f"select i1 {took_part}, i64 {distance}, i64 0")
     start = b.op(f"getelementptr i8, ptr %ctx, i64 {b.op(f'mul i64 {distance}, {g.layout.context_bytes}')}")
-    value = b.field(start, at.PUBLIC + 4 * g.layout.public_words + 4 * word, "i32")
+    value = b.field(start, visible_words(g) + 4 * word, "i32")
     poison = b.field("%blk", at.BLOCK["poison"], "i32", "!invariant.load !0")
     return b.op(f"select i1 {took_part}, i32 {value}, i32 {poison}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import races, scheduler, tally
+from kerneltrial.devices.cpu import races, scheduler, tally, tensor
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 
@@ -75,6 +75,19 @@ def runtime() -> Native:
     text = module([function for function, _ in parts], [body for _, body in parts])
     native = compile_module(text, ("run_grid", "kt_shared", "after_pass"))
     llvm.add_symbol("kt_shared", native.symbols["kt_shared"])
+    return native
+
+
+@cache
+def tensor_products() -> Native:
+    """Products of small matrices, made for the first kernel that has some; kernels find them by name."""
+    import llvmlite.binding as llvm
+
+    parts = [tensor.function(product) for product in tensor.PRODUCTS]
+    text = module([function for function, _ in parts], [body for _, body in parts])
+    native = compile_module(text, tuple(product.symbol for product in tensor.PRODUCTS))
+    for name, address in native.symbols.items():
+        llvm.add_symbol(name, address)
     return native
 
 

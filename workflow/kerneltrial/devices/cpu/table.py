@@ -10,6 +10,7 @@ from kerneltrial.devices.cpu import (
     lower_float,
     lower_half,
     lower_integer,
+    lower_matrix,
     lower_memory,
     lower_rounding,
     lower_special,
@@ -46,6 +47,7 @@ FORMS: tuple[Form, ...] = (
     *lower_atomic.FORMS,
     *lower_control.FORMS,
     *lower_warp.FORMS,
+    *lower_matrix.FORMS,
 )
 
 _BY_HEAD: dict[str, list[Form]] = {}
