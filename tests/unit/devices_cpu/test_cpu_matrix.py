@@ -1,4 +1,4 @@
-"""ldmatrix, movmatrix, mma.sync and wmma against sums in fractions, from fragments laid out as the PTX ISA draws them."""
+"""ldmatrix, movmatrix, mma.sync and wmma against sums in fractions, fragments laid out as the PTX ISA draws them."""
 
 import random
 from fractions import Fraction

@@ -277,3 +277,11 @@ def test_half_atomics_round_each_sum_once(t: str, space: str) -> None:
         assert int(got[thread, 0]) == old, (thread, t)
         for _ in range(2):
             (old,) = evaluate(f"add.{t}", old, int(x[thread, 0]) & mask)
+
+
+def test_a_narrow_address_wraps_in_its_32_bits() -> None:
+    body = """.shared .align 8 .b8 s[512]; ld.global.u64 %d0, [%x]; shl.b32 %r0, %t, 3; mov.u32 %r1, s;
+      add.u32 %r0, %r0, %r1; sub.u32 %r0, %r0, 300; st.shared.u64 [%r0+300], %d0; bar.warp.sync -1;
+      add.u32 %r0, %r0, 600; ld.shared.u64 %d1, [%r0+-300]; st.global.u64 [%y], %d1; st.global.u64 [%y+8], 0;"""
+    x = _random_words()
+    assert np.array_equal(_run(body, x)[:, 0], x[:, 0])

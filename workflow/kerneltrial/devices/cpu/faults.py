@@ -6,6 +6,7 @@ import numpy as np
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena
+from kerneltrial.devices.cpu.asynchronous import ENTRIES
 from kerneltrial.devices.cpu.generator import Site
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.races import other_in_words
@@ -65,6 +66,10 @@ def _meaning(fault: Fault, kernel: Kernel, arena: Arena, shared_bytes: int) -> t
             return Reason.ENDLESS_LOOP, "the budget of instructions is used up in a loop"
         case "trap":
             return Reason.TRAP, "the kernel executed a trap (or an assertion failed)"
+        case "copies":
+            return Reason.UNSUPPORTED_FEATURE, f"not checked on cpu: more than {ENTRIES} copies of a thread under way"
+        case "length":
+            return Reason.TRAP, f"{site.opcode} of more bytes than its size"
         case "mask":
             what = f"{site.opcode} with a mask that does not name the lane that executes it, or an unknown barrier"
             return Reason.BARRIER_DIVERGENCE, what

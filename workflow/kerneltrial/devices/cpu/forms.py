@@ -21,7 +21,8 @@ class Form:
 
     A form that is not `raw` is a function of operand values: `lower(maker, fields, *values)` gives the results.
     A raw one does all by itself: `lower(generator, instruction, fields)`. `group` is the class it is counted in.
-    `nan` says that a NaN result is the one canonical NaN; `sync` that threads wait for each other there, and hand over up to `words` words.
+    `nan` says that a NaN result is the one canonical NaN; `sync` that threads wait for each other there, where each
+    hands over up to `words` words.
     """
 
     pattern: str

@@ -13,8 +13,9 @@ from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
+from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
-from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.reason import Finding, Reason, ReasonClass
 
 MAX_CONTEXT_BYTES = 1 << 30
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -117,6 +118,7 @@ def _of_kernel(kernel: Kernel) -> dict[str, int]:
         "public_bytes": 4 * kernel.layout.public_words,
         "local_offset": kernel.layout.local_offset,
         "local_bytes": kernel.layout.local_bytes,
+        "ring_offset": kernel.layout.ring_offset,
     }
 
 
@@ -154,6 +156,8 @@ def run_launch(
     finding = None
     if not run_grid(state.ctypes.data, contexts.ctypes.data, _threads(launch)):
         finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
+        if finding.reason.reason_class is ReasonClass.UNCHECKED:
+            raise Refused(finding)
     budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
     return Launched(finding, budget_left, barriers, shared_bytes)
 

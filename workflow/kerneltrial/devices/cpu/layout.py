@@ -16,17 +16,19 @@ _BLOCK_FIELDS = (
     "fault_other", "shadow", "granule_shift", "epoch", "block_epoch",
     "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
-    "after_pass", "suspect", "suspect_address", "suspect_thread",
+    "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""
 BLOCK_BYTES = 8 * len(_BLOCK_FIELDS)
 
 STATE, STATUS, TID_X, TID_Y, TID_Z, LINEAR, LANE, MASK, WARP_EPOCH, GROUP = range(0, 40, 4)
+COPY_HEAD, COPY_TAIL, COPY_GROUP = range(40, 52, 4)
 """Byte offsets of the 32-bit fields at the head of a thread's context.
 
 `STATE` is where the thread resumes, `MASK` the lanes it waits for (or the number of its barrier), `WARP_EPOCH` counts
-the warp barriers that it passed, `GROUP` the lanes that took part in its last collective.
+the warp barriers that it passed, `GROUP` the lanes that took part in its last collective. `COPY_HEAD` and
+`COPY_TAIL` number the first and the next of its asynchronous copies, `COPY_GROUP` is the group that is open.
 """
 PUBLIC = 64
 """Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""

@@ -1,12 +1,12 @@
 """ldmatrix, movmatrix, mma.sync and wmma: what a warp does with small matrices together.
 
-How wmma spreads a matrix over registers is open in PTX; here it is as for mma.m16n8k16: A in registers 0 to 3 (and again
-in 4 to 7 where the fragment has eight), B as two halves of eight columns, accumulators as two halves as well.
+How wmma spreads a matrix over registers is open in PTX; here it is as for mma.m16n8k16: A in registers 0 to 3 (and
+again in 4 to 7 where the fragment has eight), B as two halves of eight columns, accumulators as two halves as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu import layout as at
@@ -238,29 +238,28 @@ def _wmma_store(g: Generator, instruction: Instruction, f: Fields) -> None:
             b.do(f"store i16 {part}, ptr {matrix.pointer(*place, 'write', 2)}")
 
 
-_G = "matrix"
-_MMA = "mma.sync.aligned.m16n8k"
-_RC = ".row.col."
+def _product(pattern: str, lower: Any = _mma) -> Form:
+    return Form(pattern, "={} {} {} {}", lower, "matrix", raw=True, sync=True, words=8)
+
+
+_MMA, _RC = "mma.sync.aligned.m16n8k", ".row.col."
 _SPACE = "{space:|.global|.shared|.shared::cta}"
-_LAYOUT, _SHAPE = "{layout:row|col}", "m16n16k16"
+_SHAPE = "m16n16k16"
+_LAYOUTS = "{la:row|col}.{lb:row|col}"
+_MEMORY = f"sync.aligned.{{layout:row|col}}.{_SHAPE}{_SPACE}"
+_EIGHTS = "ldmatrix.sync.aligned.m8n8.x{x:1|2|4}{trans:|.trans}{space:.shared|.shared::cta}.b16"
 
 FORMS = (
-    Form("ldmatrix.sync.aligned.m8n8.x{x:1|2|4}{trans:|.trans}{space:.shared|.shared::cta}.b16", "={} []", _ldmatrix,
-         "load", raw=True, sync=True),
+    Form(_EIGHTS, "={} []", _ldmatrix, "load", raw=True, sync=True),
     Form("movmatrix.sync.aligned.m8n8.trans.b16", "=b32 b32", _movmatrix, "collective", raw=True, sync=True),
-    Form(f"{_MMA}{{k:8|16}}{_RC}{{d:f32}}.{{a:f16}}.{{b:f16}}.{{c:f32}}", "={} {} {} {}", _mma, _G, raw=True, sync=True, words=8),
-    Form(f"{_MMA}{{k:8|16}}{_RC}{{d:f16}}.{{a:f16}}.{{b:f16}}.{{c:f16}}", "={} {} {} {}", _mma, _G, raw=True, sync=True, words=8),
-    Form(f"{_MMA}{{k:8|16}}{_RC}{{d:f32}}.{{a:bf16}}.{{b:bf16}}.{{c:f32}}", "={} {} {} {}", _mma, _G, raw=True, sync=True, words=8),
-    Form(f"{_MMA}{{k:4|8}}{_RC}{{d:f32}}.{{a:tf32}}.{{b:tf32}}.{{c:f32}}", "={} {} {} {}", _mma, _G, raw=True, sync=True, words=8),
-    Form(f"{_MMA}{{k:16|32}}{_RC}{{d:s32}}.{{a:s8|u8}}.{{b:s8|u8}}.{{c:s32}}", "={} {} {} {}", _mma, _G, raw=True, sync=True, words=8),
-    Form(f"wmma.mma.sync.aligned.{{la:row|col}}.{{lb:row|col}}.{_SHAPE}.{{d:f16|f32}}.{{c:f16|f32}}", "={} {} {} {}",
-         _wmma, _G, raw=True, sync=True, words=8),
-    Form(f"wmma.mma.sync.aligned.{{la:row|col}}.{{lb:row|col}}.{_SHAPE}.{{d:f32}}.{{ab:bf16}}.bf16.{{c:f32}}",
-         "={} {} {} {}", _wmma, _G, raw=True, sync=True, words=8),
-    Form(f"wmma.{{op:load}}.{{what:a|b}}.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|bf16}}", "={} [] b32?",
-         _wmma_load, "load", raw=True),
-    Form(f"wmma.{{op:load}}.{{what:c}}.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|f32}}", "={} [] b32?",
-         _wmma_load, "load", raw=True),
-    Form(f"wmma.{{op:store}}.d.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|f32}}", "[] {} b32?", _wmma_store,
-         "store", raw=True),
-)  # fmt: skip
+    _product(f"{_MMA}{{k:8|16}}{_RC}{{d:f32}}.{{a:f16}}.{{b:f16}}.{{c:f32}}"),
+    _product(f"{_MMA}{{k:8|16}}{_RC}{{d:f16}}.{{a:f16}}.{{b:f16}}.{{c:f16}}"),
+    _product(f"{_MMA}{{k:8|16}}{_RC}{{d:f32}}.{{a:bf16}}.{{b:bf16}}.{{c:f32}}"),
+    _product(f"{_MMA}{{k:4|8}}{_RC}{{d:f32}}.{{a:tf32}}.{{b:tf32}}.{{c:f32}}"),
+    _product(f"{_MMA}{{k:16|32}}{_RC}{{d:s32}}.{{a:s8|u8}}.{{b:s8|u8}}.{{c:s32}}"),
+    _product(f"wmma.mma.sync.aligned.{_LAYOUTS}.{_SHAPE}.{{d:f16|f32}}.{{c:f16|f32}}", _wmma),
+    _product(f"wmma.mma.sync.aligned.{_LAYOUTS}.{_SHAPE}.{{d:f32}}.{{ab:bf16}}.bf16.{{c:f32}}", _wmma),
+    Form(f"wmma.{{op:load}}.{{what:a|b}}.{_MEMORY}.{{t:f16|bf16}}", "={} [] b32?", _wmma_load, "load", raw=True),
+    Form(f"wmma.{{op:load}}.{{what:c}}.{_MEMORY}.{{t:f16|f32}}", "={} [] b32?", _wmma_load, "load", raw=True),
+    Form(f"wmma.{{op:store}}.d.{_MEMORY}.{{t:f16|f32}}", "[] {} b32?", _wmma_store, "store", raw=True),
+)

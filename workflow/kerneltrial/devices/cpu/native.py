@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import races, scheduler, tally, tensor
+from kerneltrial.devices.cpu import asynchronous, races, scheduler, tally, tensor
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 
@@ -68,13 +68,16 @@ def _fresh_machine() -> Any:
 
 @cache
 def runtime() -> Native:
-    """The scheduler and the shared-memory check, made once a process; kernels find the latter by name."""
+    """The scheduler, and what kernels call by name (checks of shared memory, asynchronous copies); once a process."""
     import llvmlite.binding as llvm
 
-    parts = [part() for part in (*scheduler.PARTS, races.kt_shared, *tally.PARTS)]
+    copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
+    called = ("kt_shared", "kt_copy_start", "kt_copy_wait")
+    parts = [part() for part in (*scheduler.PARTS, races.kt_shared, *tally.PARTS, *copies)]
     text = module([function for function, _ in parts], [body for _, body in parts])
-    native = compile_module(text, ("run_grid", "kt_shared", "after_pass"))
-    llvm.add_symbol("kt_shared", native.symbols["kt_shared"])
+    native = compile_module(text, ("run_grid", "after_pass", *called))
+    for name in called:
+        llvm.add_symbol(name, native.symbols[name])
     return native
 
 

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from kerneltrial.devices.cpu import (
+    lower_async,
     lower_atomic,
     lower_bits,
     lower_control,
@@ -44,6 +45,7 @@ FORMS: tuple[Form, ...] = (
     *lower_special.FORMS,
     *lower_convert.FORMS,
     *lower_memory.FORMS,
+    *lower_async.FORMS,
     *lower_atomic.FORMS,
     *lower_control.FORMS,
     *lower_warp.FORMS,
