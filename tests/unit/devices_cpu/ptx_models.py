@@ -154,7 +154,7 @@ def multiply(a: int, b: int, t: str, mode: str) -> int:
     return fma(a, b, sign, t, mode)
 
 
-def divide(a: int, b: int, t: str) -> int:
+def divide(a: int, b: int, t: str, mode: str = "rn") -> int:
     f = FORMATS[t]
     sign = f.top if negative(a, t) != negative(b, t) else 0
     zero_a, zero_b = not a & (f.top - 1), not b & (f.top - 1)
@@ -164,10 +164,10 @@ def divide(a: int, b: int, t: str) -> int:
         return f.infinity | sign
     if is_inf(b, t):
         return sign
-    return rounded(exact(a, t) / exact(b, t), t, "rn", bool(sign))
+    return rounded(exact(a, t) / exact(b, t), t, mode, bool(sign))
 
 
-def square_root(a: int, t: str) -> int:
+def square_root(a: int, t: str, mode: str = "rn") -> int:
     f = FORMATS[t]
     if is_nan(a, t) or (negative(a, t) and a & (f.top - 1)):
         return a_nan(t)
@@ -178,7 +178,7 @@ def square_root(a: int, t: str) -> int:
     root = isqrt(value.numerator * scale // value.denominator)
     sticky = root * root * value.denominator != value.numerator * scale
     close = Fraction(2 * root + sticky, 2 ** (f.highest + 2 * f.fraction + 1))
-    return rounded(close, t, "rn")
+    return rounded(close, t, mode)
 
 
 def extreme(a: int, b: int, t: str, largest: bool, propagate: bool) -> int:
@@ -339,6 +339,8 @@ def _half(product: int, mods: list[str], t: str) -> int:
 
 def _mad(mods: list[str], *v: int) -> int:
     t = mods[-1]
+    if "sat" in mods and t == "s32":
+        return _clamp((read(v[0], t) * read(v[1], t) >> 32) + read(v[2], t), t)
     if t in FORMATS:
         return _float_op(lambda m, t, a, b, c: fma(a, b, c, t, _mode(m)))(mods, *v)
     return _half(read(v[0], t) * read(v[1], t), mods, t) + v[2]
@@ -347,13 +349,46 @@ def _mad(mods: list[str], *v: int) -> int:
 def _mul24(mods: list[str], a: int, b: int, c: int = 0) -> int:
     t = mods[-1]
     x, y = ((signed(x & 0xFFFFFF, 24) if t == "s32" else x & 0xFFFFFF) for x in (a, b))
-    return x * y + c
+    return (x * y >> 16 if mods[0] == "hi" else x * y) + c
+
+
+def _prmt_mode(mode: str, a: int, b: int, c: int) -> int:
+    """As the table of the PTX ISA: bytes from the highest of the result to the lowest."""
+    table = {
+        "f4e": [(3, 2, 1, 0), (4, 3, 2, 1), (5, 4, 3, 2), (6, 5, 4, 3)],
+        "b4e": [(5, 6, 7, 0), (6, 7, 0, 1), (7, 0, 1, 2), (0, 1, 2, 3)],
+        "rc8": [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)],
+        "ecl": [(3, 2, 1, 0), (3, 2, 1, 1), (3, 2, 2, 2), (3, 3, 3, 3)],
+        "ecr": [(0, 0, 0, 0), (1, 1, 1, 0), (2, 2, 1, 0), (3, 2, 1, 0)],
+        "rc16": [(1, 0, 1, 0), (3, 2, 3, 2), (1, 0, 1, 0), (3, 2, 3, 2)],
+    }
+    both = (a | b << 32).to_bytes(8, "little")
+    return int.from_bytes(bytes(both[k] for k in table[mode][c & 3]), "big")
+
+
+def _dp2a(mods: list[str], a: int, b: int, c: int) -> int:
+    half, t, u = mods
+    first = 2 if half == "hi" else 0
+    return c + sum(
+        read(a >> 16 * i & 0xFFFF, t[0] + "16") * read(b >> 8 * (first + i) & 255, u[0] + "8") for i in range(2)
+    )
+
+
+def _within(mode: str, value: int) -> int:
+    return min(value, 32) if mode == "clamp" else value & 31
+
+
+def _szext(mods: list[str], a: int, b: int) -> int:
+    mode, t = mods
+    count = _within(mode, b)
+    low = a & ((1 << count) - 1)
+    return low - (1 << count) if t == "s32" and count and low >> (count - 1) else low
 
 
 def _div(mods: list[str], *v: int) -> int:
     t = mods[-1]
     if t in FORMATS:
-        return _float_op(lambda m, t, a, b: divide(a, b, t))(mods, *v)
+        return _float_op(lambda m, t, a, b: divide(a, b, t, _mode(m)))(mods, *v)
     return _divided(v[0], v[1], t, True)
 
 
@@ -542,11 +577,14 @@ _HEADS: dict[str, Callable[..., int | bool | tuple[int, ...]]] = {
     "popc": lambda m, a: a.bit_count(),
     "clz": lambda m, a: WIDTH[m[-1]] - a.bit_length(),
     "brev": lambda m, a: int(f"{a:0{WIDTH[m[-1]]}b}"[::-1], 2),
-    "prmt": lambda m, a, b, c: _prmt(a, b, c),
+    "prmt": lambda m, a, b, c: _prmt_mode(m[1], a, b, c) if len(m) > 1 else _prmt(a, b, c),
+    "dp2a": _dp2a,
+    "bmsk": lambda m, a, b: ((1 << _within(m[0], b)) - 1 << _within(m[0], a)) & 0xFFFFFFFF,
+    "szext": _szext,
     "lop3": lambda m, a, b, c, table: _lop3(a, b, c, table),
     "dp4a": _dp4a,
-    "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t)),
-    "sqrt": _float_op(lambda m, t, a: square_root(a, t)),
+    "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t, _mode(m))),
+    "sqrt": _float_op(lambda m, t, a: square_root(a, t, _mode(m))),
     "copysign": lambda m, a, b: (a & FORMATS[m[-1]].top) | (b & (FORMATS[m[-1]].top - 1)),
     "cvt": _cvt,
 }

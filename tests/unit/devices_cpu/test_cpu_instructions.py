@@ -111,7 +111,7 @@ def _same(row: tuple[int, ...], want: tuple[int, ...], results: list[str], opcod
     "opcode",
     ["bfind.shiftamt.b32", "add.rn.s32", "fma.f32", "add.ftz.f64", "mul.s32", "cvt.rn.s32.f32", "setp.lt.b32",
      "cvt.f32.s32",
-     "min.ftz.f64", "shf.l.b32", "add.cc.u32", "bar.arrive", "wgmma.fence", "ld.global.f16", "lop3.and.b32",
+     "min.ftz.f64", "shf.l.b32", "add.cc.u16", "bar.arriv", "wgmma.fence", "ld.global.f16", "lop3.and.b32",
      "add.f32.foo",
      "ADD.s32", "add.s32.", "add..s32", "div.f32", "sqrt.f32", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"],
 )  # fmt: skip

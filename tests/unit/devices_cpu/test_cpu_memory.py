@@ -239,7 +239,7 @@ def test_float_atomics_add_in_order() -> None:
      "ld.global.v4.u64 {%d0, %d1, %d2, %d3}, [%x];", "mov.u64 %d0, %r0;", "mov.u32 %r0, %d0;", "add.s32 %r0, %d0, 1;",
      "atom.global.add.f32 %d0, [%x], %f0;", "ld.param.u64 %d0, [px+8];", "ld.param.u32 %r0, [px+2];",
      "st.param.u64 [px], %d0;",
-     "ld.param.u64 %d0, [%x];", "mov.b64 {%r0, %r1, %r2}, %d0;", "cvt.u64.u32 %r0, %r1;", "activemask.b32 %r0;",
+     "ld.param.u64 %d0, [%x];", "mov.b64 {%r0, %r1, %r2}, %d0;", "cvt.u64.u32 %r0, %r1;", "activemask.b32 %d0;",
      "mov.u32 %r0, %clock;", "mov.u64 %d0, %globaltimer;", "mov.u32 %r0, %smid;",
      "setp.eq.s32 %p0|%p1, %r0, %r1, %p2;"],
 )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kerneltrial.devices.cpu import native
 from kerneltrial.devices.cpu.counting import CountingGenerator
-from kerneltrial.devices.cpu.flow import analyse
+from kerneltrial.devices.cpu.flow import Step, analyse
 from kerneltrial.devices.cpu.generator import Generator, Level, Site
 from kerneltrial.devices.cpu.inline import flatten
 from kerneltrial.devices.cpu.ir import module
@@ -24,6 +24,7 @@ class Kernel:
     groups: list[Counter[str]]
     code: native.Native
     instructions: int
+    partial_barriers: bool
 
     @property
     def address(self) -> int:
@@ -33,6 +34,12 @@ class Kernel:
     def granule_shift(self) -> int:
         """Log2 of the smallest shared access in bytes, at most 2."""
         sizes = [site.size for site in self.sites if site.space in ("shared", "generic") and site.size]
+        return min([2, *(size.bit_length() - 1 for size in sizes)])
+
+    @property
+    def global_shift(self) -> int:
+        """Log2 of the smallest global access in bytes, at most 2."""
+        sizes = [site.size for site in self.sites if site.space in ("global", "generic") and site.size]
         return min([2, *(size.bit_length() - 1 for size in sizes)])
 
 
@@ -48,6 +55,18 @@ def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
     native.runtime()
     if any(form.group == "matrix" for form in forms):
         native.tensor_products()
+    if any(form.host for form in forms):
+        native.rounding_functions()
     code = native.compile_module(text, ("thread",))
     count = sum(len(block.steps) for block in flow.blocks)
-    return Kernel(level, function, layout, generator.sites, counting.groups if counting else [], code, count)
+    partial = any(_of_some(step) for block in flow.blocks for step in block.steps)
+    groups = counting.groups if counting else []
+    return Kernel(level, function, layout, generator.sites, groups, code, count, partial)
+
+
+def _of_some(step: Step) -> bool:
+    """Whether an instruction is a barrier that some threads of a block pass without the others."""
+    opcode, operands = step.instruction.opcode, step.instruction.operands
+    if step.match.form.group != "barrier" or opcode.startswith("bar.warp"):
+        return False
+    return ".arrive" in opcode or len(operands) > (3 if ".red" in opcode else 1)

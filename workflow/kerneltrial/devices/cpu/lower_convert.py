@@ -5,6 +5,7 @@ from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_float import LLVM, flush, output
 from kerneltrial.devices.cpu.lower_rounding import directed
+from kerneltrial.devices.cpu.rounding import rounded
 from kerneltrial.devices.cpu.syntax import WIDTHS
 
 Fields = dict[str, str]
@@ -59,6 +60,10 @@ def _integer_directed(b: Body, f: Fields, x: str) -> str:
     word = "sitofp" if f["s"][0] == "s" else "uitofp"
     exact = b.op(f"{word} i{WIDTHS[f['s']]} {x} to double")
     return directed(b, f["rnd"], exact, "0.0")
+
+
+def _integer_by_host(b: Body, f: Fields, x: str) -> str:
+    return rounded(b, "sitofp" if f["s"][0] == "s" else "uitofp", f["d"], f["rnd"], x)
 
 
 def _extend(b: Body, f: Fields, x: str) -> str:
@@ -144,6 +149,7 @@ FORMS = (
     Form(f"cvt{{rnd:.rn}}.{{d:f32|f64}}.{{s:{_INTEGERS}}}", "=d s", _integer_to_float, _G),
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f32}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_directed, _G),
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f64}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_to_float, _G),
+    Form("cvt{rnd:.rz|.rm|.rp}.{d:f32|f64}.{s:u64|s64}", "=d s", _integer_by_host, _G, host=True),
     Form(f"cvt{_FTZ}{_SAT}.f64.f32", "=f64 f32", _extend, _G),
     Form(f"cvt{{rnd:.rn|.rz|.rm|.rp}}{_FTZ}{_SAT}.f32.f64", "=f32 f64", _shorten, _G, nan=True),
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_FTZ}{_SAT}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import asynchronous, races, scheduler, tally, tensor
+from kerneltrial.devices.cpu import asynchronous, barriers, races, races_global, rounding, scheduler, tally, tensor
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 
@@ -72,8 +72,11 @@ def runtime() -> Native:
     import llvmlite.binding as llvm
 
     copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
-    called = ("kt_shared", "kt_copy_start", "kt_copy_wait")
-    parts = [part() for part in (*scheduler.PARTS, races.kt_shared, *tally.PARTS, *copies)]
+    called = ("kt_shared", "kt_global", "kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait")
+    parts = [
+        part()
+        for part in (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
+    ]
     text = module([function for function, _ in parts], [body for _, body in parts])
     native = compile_module(text, ("run_grid", "after_pass", *called))
     for name in called:
@@ -89,6 +92,18 @@ def tensor_products() -> Native:
     parts = [tensor.function(product) for product in tensor.PRODUCTS]
     text = module([function for function, _ in parts], [body for _, body in parts])
     native = compile_module(text, tuple(product.symbol for product in tensor.PRODUCTS))
+    for name, address in native.symbols.items():
+        llvm.add_symbol(name, address)
+    return native
+
+
+@cache
+def rounding_functions() -> Native:
+    """Arithmetic with directed rounding, made for the first kernel that has some."""
+    import llvmlite.binding as llvm
+
+    names = tuple(rounding.symbol(*entry) for entry in (*rounding.OPERATIONS, *rounding.INTEGERS))
+    native = compile_module(rounding.text(), names)
     for name, address in native.symbols.items():
         llvm.add_symbol(name, address)
     return native

@@ -6,6 +6,7 @@ from kerneltrial.devices.cpu import (
     lower_async,
     lower_atomic,
     lower_bits,
+    lower_carry,
     lower_control,
     lower_convert,
     lower_float,
@@ -39,6 +40,7 @@ from kerneltrial.devices.cpu.syntax import (
 FORMS: tuple[Form, ...] = (
     *lower_integer.FORMS,
     *lower_bits.FORMS,
+    *lower_carry.FORMS,
     *lower_float.FORMS,
     *lower_half.FORMS,
     *lower_rounding.FORMS,
