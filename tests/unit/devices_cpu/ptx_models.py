@@ -378,6 +378,21 @@ def _within(mode: str, value: int) -> int:
     return min(value, 32) if mode == "clamp" else value & 31
 
 
+def _fns(mask: int, base: int, offset: int) -> int:
+    """The loop of the PTX ISA; a base beyond the word is left open there and finds nothing here."""
+    offset = signed(offset, 32)
+    if offset == 0:
+        return base if base < 32 and mask >> base & 1 else -1
+    position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1
+    for _ in range(32):
+        if 0 <= position < 32 and mask >> position & 1:
+            if count == 0:
+                return position
+            count -= 1
+        position = position + step & 0xFFFFFFFF
+    return -1
+
+
 def _szext(mods: list[str], a: int, b: int) -> int:
     mode, t = mods
     count = _within(mode, b)
@@ -581,6 +596,7 @@ _HEADS: dict[str, Callable[..., int | bool | tuple[int, ...]]] = {
     "dp2a": _dp2a,
     "bmsk": lambda m, a, b: ((1 << _within(m[0], b)) - 1 << _within(m[0], a)) & 0xFFFFFFFF,
     "szext": _szext,
+    "fns": lambda m, a, b, c: _fns(a, b, c),
     "lop3": lambda m, a, b, c, table: _lop3(a, b, c, table),
     "dp4a": _dp4a,
     "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t, _mode(m))),

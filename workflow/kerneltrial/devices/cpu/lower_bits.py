@@ -208,6 +208,26 @@ def _extend_from(b: Body, f: Fields, x: str, count: str) -> str:
     return b.op(f"select i1 {none}, i32 0, i32 {b.op(f'ashr i32 {up}, {safe}')}")
 
 
+def _nth_set(b: Body, _: Fields, mask: str, base: str, offset: str) -> str:
+    """Where the |offset|-th bit that is set lies, from `base` on, upwards or downwards; all ones where it does not."""
+    down = b.op(f"icmp slt i32 {offset}, 0")
+    step = b.op(f"select i1 {down}, i32 -1, i32 1")
+    size = b.call("i32", "llvm.abs.i32", ("i32", offset), ("i1", "false"))
+    left = b.variable("i32", b.call("i32", "llvm.umax.i32", ("i32", size), ("i32", 1)))
+    last = b.op(f"select i1 {b.op(f'icmp eq i32 {offset}, 0')}, i32 1, i32 32")
+    found = b.variable("i32", -1)
+    with b.loop(0, last) as k:
+        position = b.op(f"add i32 {base}, {b.op(f'mul i32 {k}, {step}')}")
+        inside = b.op(f"icmp ult i32 {position}, 32")
+        safe = b.op(f"and i32 {position}, 31")
+        bit = b.op(f"trunc i32 {b.op(f'lshr i32 {mask}, {safe}')} to i1")
+        with b.when(b.op(f"and i1 {inside}, {bit}")):
+            left.set(b.op(f"sub i32 {left.get()}, 1"))
+            here = b.op(f"icmp eq i32 {left.get()}, 0")
+            found.set(b.op(f"select i1 {here}, i32 {position}, i32 {found.get()}"))
+    return found.get()
+
+
 _G = "integer"
 
 FORMS = (
@@ -232,4 +252,5 @@ FORMS = (
     Form("dp2a.{half:lo|hi}.{t:u32|s32}.{u:u32|s32}", "=b32 b32 b32 b32", _dp2a, _G),
     Form("bmsk.{mode:clamp|wrap}.b32", "=b32 b32 b32", _mask, _G),
     Form("szext.{mode:clamp|wrap}.{t:u32|s32}", "=t t b32", _extend_from, _G),
+    Form("fns.b32", "=b32 b32 b32 s32", _nth_set, _G),
 )

@@ -21,6 +21,9 @@ Fields = dict[str, str]
 def _barrier_number(g: Generator, instruction: Instruction, number: Operand, count: Operand | None) -> str:
     """The number of a barrier, with the count that it waits for noted where there is one: a multiple of 32."""
     b = g.body
+    for operand in (number, count):
+        if operand is not None:
+            g.same_width(operand, 32, instruction)
     value = g.bits(number, 32)
     g.require(b.op(f"icmp ult i32 {value}, 16"), g.site(instruction, kind="mask"))
     expected = "0"
