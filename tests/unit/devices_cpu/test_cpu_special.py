@@ -146,3 +146,26 @@ def test_halves_are_within_half_an_ulp(name: str, t: str, pair: str) -> None:
                 continue
             ulp = 2.0 ** (max(math.frexp(want)[1] - 1, f.lowest) - f.fraction) if want else 0.0
             assert abs(found - want) <= 0.501 * ulp, (name, t, hex(x), found, want)
+
+
+@pytest.mark.parametrize("name", ["rcp", "rsqrt"])
+def test_gross_approximations_of_doubles(name: str) -> None:
+    draw = random.Random(name)
+    special = [0, 1, 0xFFFFFFFFFFFFF, 1 << 52, 0x3FF << 52, (0x7FF << 52) - 1, 0x7FF << 52, 0x7FF8 << 48, 0x7FE << 52]
+    column = [s | sign for s in special for sign in (0, 1 << 63)] + [draw.getrandbits(64) for _ in range(400)]
+    (rows,) = execute([f"{name}.approx.ftz.f64"], ["f64"], ["f64"], [column])
+    for (got,), bits in zip(rows, column, strict=True):
+        value = float(np.uint64(flushed(bits, "f64")).view(np.float64))
+        found = float(np.uint64(got).view(np.float64))
+        want = math.nan if math.isnan(value) else _inverse(_root(value) if name == "rsqrt" else value)
+        if math.isnan(want):
+            assert math.isnan(found)
+            continue
+        assert got & 0xFFFFFFFF == 0
+        assert math.copysign(1, found) == math.copysign(1, want)
+        if abs(want) < 2.0**-1022:
+            assert found == 0.0
+        elif math.isinf(want):
+            assert found == want
+        else:
+            assert abs(found / want - 1) <= 2.0**-19
