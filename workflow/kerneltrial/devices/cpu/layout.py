@@ -31,9 +31,10 @@ COPY_HEAD, COPY_TAIL, COPY_GROUP, EXPECTED, VOTES, VOTERS = range(40, 64, 4)
 `STATE` is where the thread resumes, `MASK` the lanes it waits for (or the number of its barrier), `WARP_EPOCH` counts
 the warp barriers that it passed, `GROUP` the lanes that took part in its last collective. `COPY_HEAD` and
 `COPY_TAIL` number the first and the next of its asynchronous copies, `COPY_GROUP` is the group that is open.
-`EXPECTED` is how many threads its barrier waits for (0: all), `VOTES` how many of the `VOTERS` that its last barrier
-released brought a true predicate.
+`EXPECTED` is how many threads its barrier waits for (0: all) and, from bit `VOTE_SHIFT` on, whether it brings a true
+predicate; `VOTES` is how many of the `VOTERS` that its last barrier released brought one.
 """
+VOTE_SHIFT = 16
 PUBLIC = 64
 """Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 Fields = dict[str, str]
 
 
-def _barrier_number(g: Generator, instruction: Instruction, number: Operand, count: Operand | None) -> str:
+def _barrier_number(
+    g: Generator, instruction: Instruction, number: Operand, count: Operand | None, vote: str = ""
+) -> str:
     """The number of a barrier, with the count that it waits for noted where there is one: a multiple of 32."""
     b = g.body
     for operand in (number, count):
@@ -33,6 +35,9 @@ def _barrier_number(g: Generator, instruction: Instruction, number: Operand, cou
         whole = b.op(f"icmp eq i32 {low}, 0")
         inside = b.op(f"icmp ult i32 {b.op(f'sub i32 {expected}, 1')}, 1024")
         g.require(b.op(f"and i1 {whole}, {inside}"), g.site(instruction, kind="mask"))
+    if vote:
+        brought = b.op(f"zext i1 {vote} to i32")
+        expected = b.op(f"or i32 {expected}, {b.op(f'shl i32 {brought}, {at.VOTE_SHIFT}')}")
     b.set_field("%ctx", at.EXPECTED, "i32", expected)
     return value
 
@@ -53,8 +58,9 @@ def _barrier_reduction(g: Generator, instruction: Instruction, f: Fields) -> Non
     """How many of the threads that a barrier releases brought a true predicate."""
     target, number, *count, source = instruction.operands
     b = g.body
-    value = _barrier_number(g, instruction, number, count[0] if count else None)
-    g.wait(at.AT_BARRIER, value, [b.op(f"zext i1 {g.predicate(source, instruction)} to i32")], instruction)
+    vote = g.predicate(source, instruction)
+    value = _barrier_number(g, instruction, number, count[0] if count else None, vote)
+    g.wait(at.AT_BARRIER, value, [], instruction)
     votes, voters = g.context_field(at.VOTES), g.context_field(at.VOTERS)
     match f["what"]:
         case "popc":

@@ -109,9 +109,8 @@ def kt_shared() -> tuple[str, Body]:
         with b.when(b.op(f"and i1 {never}, {b.op(f'xor i1 {plain_write}, true')}"), "!prof !2"):
             _suspect(b)
         writer = b.field(record, WRITER, "i32")
-        here = b.op(f"icmp uge i32 {write_epoch}, {block_epoch}")
-        copied = b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {UNDER_WAY}')}, 0")
-        _report(b, b.op(f"and i1 {copied}, {here}"), at.RACE, writer)
+        with b.when(b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {UNDER_WAY}')}, 0"), "!prof !2"):
+            _report(b, b.op(f"icmp uge i32 {write_epoch}, {block_epoch}"), at.RACE, writer)
         was_atomic = b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {_ATOMIC}')}, 0")
         both_atomic = b.op(f"and i1 {was_atomic}, {b.op('icmp eq i64 %kind, 2')}")
         with_write = check.conflicts(WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)

@@ -176,7 +176,6 @@ def start_block() -> tuple[str, Body]:
         b.set_field(context, at.STATE, "i32", 0)
         b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
         b.set_field(context, at.WARP_EPOCH, "i32", 0)
-        b.set_field(context, at.PUBLIC, "i32", 0)
         for part in (at.COPY_HEAD, at.COPY_TAIL, at.COPY_GROUP):
             b.set_field(context, part, "i32", 0)
         memory = b.op(f"getelementptr i8, ptr {context}, i64 {local}")
