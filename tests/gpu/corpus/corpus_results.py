@@ -210,24 +210,29 @@ def _floats(kernel: Kernel, name: str, content: bytes) -> NDArray[np.float64]:
 
 def compare_instructions(case: Case, known: Json) -> list[str]:
     """Opcodes of a case whose results differ from the card's, each with the first row that does."""
+    wrong = []
+    columns, _ = case.operands()
+    for key, mine, theirs in both(case, known):
+        rows = np.nonzero((mine != theirs).any(1))[0]
+        if len(rows):
+            row = int(rows[0])
+            wrong.append(f"{key}: {len(rows)} rows differ, first {[hex(c[row]) for c in columns]}: "
+                         f"{[hex(v) for v in mine[row]]}, the card {[hex(v) for v in theirs[row]]}")  # fmt: skip
+    return wrong
+
+
+def both(case: Case, known: Json) -> Iterator[tuple[str, NDArray[np.uint64], NDArray[np.uint64]]]:
+    """The results of each opcode that the card ran, here and there."""
     from ptx_runner import run as run_here
 
     columns, immediates = case.operands()
     tail = "".join(f", {i}" for i in immediates)
-    wrong = []
     for part in case.parts():
         made = instruction_kernel(part, case.results, case.sources, columns, tail)
         content = run_here(made.ptx, made.call, made.values, checks="bounds").outputs["out"]
         for key, mine in instruction_entries(case, part, made, content):
-            if key not in known:
-                continue
-            theirs = np.frombuffer(unpacked(known[key]), np.uint64).reshape(mine.shape)
-            rows = np.nonzero((mine != theirs).any(1))[0]
-            if len(rows):
-                row = int(rows[0])
-                wrong.append(f"{key}: {len(rows)} rows differ, first {[hex(c[row]) for c in columns]}: "
-                             f"{[hex(v) for v in mine[row]]}, the card {[hex(v) for v in theirs[row]]}")  # fmt: skip
-    return wrong
+            if key in known:
+                yield key, mine, np.frombuffer(unpacked(known[key]), np.uint64).reshape(mine.shape)
 
 
 def units_away(case: Case, mine: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> int:
@@ -251,6 +256,9 @@ def compare(source: Path) -> int:
         wrong += compare_kernel(kernel, known["kernels"][kernel.name])
     for case in cases():
         wrong += compare_instructions(case, known["instructions"])
+    for case in cases(approximate=True):
+        for key, mine, theirs in both(case, known["approximate"]):
+            print(f"approximate {key}: at most {units_away(case, mine, theirs)} units of the last place away")
     print(*wrong, sep="\n")
     print(f"{len(wrong)} differences")
     return int(bool(wrong))
