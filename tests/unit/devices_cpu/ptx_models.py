@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-WIDTH = {"pred": 1, "f16": 16} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
+WIDTH = {"pred": 1, "bf16": 16, "f16x2": 32, "bf16x2": 32} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
 
 
 # ---------------------------------------------------------------- floats
@@ -42,8 +42,8 @@ class Format:
         return 1 << (self.width - 1)
 
 
-FORMATS = {"f16": Format(16, 10), "f32": Format(32, 23), "f64": Format(64, 52)}
-CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
+FORMATS = {"f16": Format(16, 10), "bf16": Format(16, 7), "f32": Format(32, 23), "f64": Format(64, 52)}
+CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 
 
 def is_nan(bits: int, t: str) -> bool:
@@ -120,6 +120,8 @@ def finish(bits: int, t: str, mods: list[str]) -> int:
             return 0
         one = rounded(Fraction(1), t, "rn")
         return min(bits, one)
+    if "relu" in mods:
+        return 0 if negative(bits, t) else bits
     return bits
 
 
@@ -152,7 +154,7 @@ def multiply(a: int, b: int, t: str, mode: str) -> int:
     return fma(a, b, sign, t, mode)
 
 
-def divide(a: int, b: int, t: str) -> int:
+def divide(a: int, b: int, t: str, mode: str = "rn") -> int:
     f = FORMATS[t]
     sign = f.top if negative(a, t) != negative(b, t) else 0
     zero_a, zero_b = not a & (f.top - 1), not b & (f.top - 1)
@@ -162,10 +164,10 @@ def divide(a: int, b: int, t: str) -> int:
         return f.infinity | sign
     if is_inf(b, t):
         return sign
-    return rounded(exact(a, t) / exact(b, t), t, "rn", bool(sign))
+    return rounded(exact(a, t) / exact(b, t), t, mode, bool(sign))
 
 
-def square_root(a: int, t: str) -> int:
+def square_root(a: int, t: str, mode: str = "rn") -> int:
     f = FORMATS[t]
     if is_nan(a, t) or (negative(a, t) and a & (f.top - 1)):
         return a_nan(t)
@@ -176,7 +178,7 @@ def square_root(a: int, t: str) -> int:
     root = isqrt(value.numerator * scale // value.denominator)
     sticky = root * root * value.denominator != value.numerator * scale
     close = Fraction(2 * root + sticky, 2 ** (f.highest + 2 * f.fraction + 1))
-    return rounded(close, t, "rn")
+    return rounded(close, t, mode)
 
 
 def extreme(a: int, b: int, t: str, largest: bool, propagate: bool) -> int:
@@ -279,9 +281,21 @@ def _lop3(a: int, b: int, c: int, table: int) -> int:
 def evaluate(opcode: str, *v: int) -> tuple[int, ...]:
     """The results of an instruction as bit patterns of their types' widths."""
     head, *mods = opcode.split(".")
-    result = _HEADS[head](mods, *v)
+    pairs = mods[-1].endswith("x2")
+    result = _in_pairs(head, mods, *v) if pairs else _HEADS[head](mods, *v)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(int(r) & ((1 << 64) - 1) for r in results)
+
+
+def _in_pairs(head: str, mods: list[str], *v: int) -> int | tuple[int, ...]:
+    """A packed instruction: the scalar one on the lower and on the upper elements."""
+    mods = [m.removesuffix("x2") for m in mods]
+    elements = 2 if head == "setp" else len(v)
+    halves = [[x >> 16 * k & 0xFFFF for x in v[:elements]] + list(v[elements:]) for k in (0, 1)]
+    if head == "setp":
+        return tuple(_setp(mods, *h)[0] for h in halves)
+    low, high = (int(_HEADS[head](mods, *h)) & 0xFFFF for h in halves)  # type: ignore[arg-type]
+    return low | high << 16
 
 
 def _mode(mods: list[str]) -> str:
@@ -308,7 +322,7 @@ def _arithmetic(name: str) -> Callable[..., int]:
 
     def run(mods: list[str], *v: int) -> int:
         t = mods[-1]
-        if t[0] == "f":
+        if t in FORMATS:
             return _float_op(on_floats)(mods, *v)
         x, y = read(v[0], t), read(v[1], t)
         if name == "mul":
@@ -325,7 +339,9 @@ def _half(product: int, mods: list[str], t: str) -> int:
 
 def _mad(mods: list[str], *v: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if "sat" in mods and t == "s32":
+        return _clamp((read(v[0], t) * read(v[1], t) >> 32) + read(v[2], t), t)
+    if t in FORMATS:
         return _float_op(lambda m, t, a, b, c: fma(a, b, c, t, _mode(m)))(mods, *v)
     return _half(read(v[0], t) * read(v[1], t), mods, t) + v[2]
 
@@ -333,20 +349,68 @@ def _mad(mods: list[str], *v: int) -> int:
 def _mul24(mods: list[str], a: int, b: int, c: int = 0) -> int:
     t = mods[-1]
     x, y = ((signed(x & 0xFFFFFF, 24) if t == "s32" else x & 0xFFFFFF) for x in (a, b))
-    return x * y + c
+    return (x * y >> 16 if mods[0] == "hi" else x * y) + c
+
+
+def _prmt_mode(mode: str, a: int, b: int, c: int) -> int:
+    """As the table of the PTX ISA: bytes from the highest of the result to the lowest."""
+    table = {
+        "f4e": [(3, 2, 1, 0), (4, 3, 2, 1), (5, 4, 3, 2), (6, 5, 4, 3)],
+        "b4e": [(5, 6, 7, 0), (6, 7, 0, 1), (7, 0, 1, 2), (0, 1, 2, 3)],
+        "rc8": [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)],
+        "ecl": [(3, 2, 1, 0), (3, 2, 1, 1), (3, 2, 2, 2), (3, 3, 3, 3)],
+        "ecr": [(0, 0, 0, 0), (1, 1, 1, 0), (2, 2, 1, 0), (3, 2, 1, 0)],
+        "rc16": [(1, 0, 1, 0), (3, 2, 3, 2), (1, 0, 1, 0), (3, 2, 3, 2)],
+    }
+    both = (a | b << 32).to_bytes(8, "little")
+    return int.from_bytes(bytes(both[k] for k in table[mode][c & 3]), "big")
+
+
+def _dp2a(mods: list[str], a: int, b: int, c: int) -> int:
+    half, t, u = mods
+    first = 2 if half == "hi" else 0
+    return c + sum(
+        read(a >> 16 * i & 0xFFFF, t[0] + "16") * read(b >> 8 * (first + i) & 255, u[0] + "8") for i in range(2)
+    )
+
+
+def _within(mode: str, value: int) -> int:
+    return min(value, 32) if mode == "clamp" else value & 31
+
+
+def _fns(mask: int, base: int, offset: int) -> int:
+    """The loop of the PTX ISA; a base beyond the word is left open there and finds nothing here."""
+    offset = signed(offset, 32)
+    if offset == 0:
+        return base if base < 32 and mask >> base & 1 else -1
+    position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1
+    for _ in range(32):
+        if 0 <= position < 32 and mask >> position & 1:
+            if count == 0:
+                return position
+            count -= 1
+        position = position + step & 0xFFFFFFFF
+    return -1
+
+
+def _szext(mods: list[str], a: int, b: int) -> int:
+    mode, t = mods
+    count = _within(mode, b)
+    low = a & ((1 << count) - 1)
+    return low - (1 << count) if t == "s32" and count and low >> (count - 1) else low
 
 
 def _div(mods: list[str], *v: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
-        return _float_op(lambda m, t, a, b: divide(a, b, t))(mods, *v)
+    if t in FORMATS:
+        return _float_op(lambda m, t, a, b: divide(a, b, t, _mode(m)))(mods, *v)
     return _divided(v[0], v[1], t, True)
 
 
 def _extreme(largest: bool) -> Callable[..., int]:
     def run(mods: list[str], a: int, b: int) -> int:
         t = mods[-1]
-        if t[0] == "f":
+        if t in FORMATS:
             return _float_op(lambda m, t, x, y: extreme(x, y, t, largest, "NaN" in m))(mods, a, b)
         return (max if largest else min)(a, b, key=lambda x: read(x, t))
 
@@ -355,7 +419,7 @@ def _extreme(largest: bool) -> Callable[..., int]:
 
 def _neg(mods: list[str], a: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         (a,) = _flush_in(mods, t, (a,))
         return a_nan(t) if is_nan(a, t) else a ^ FORMATS[t].top
     return -read(a, t)
@@ -363,7 +427,7 @@ def _neg(mods: list[str], a: int) -> int:
 
 def _abs(mods: list[str], a: int) -> int:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         (a,) = _flush_in(mods, t, (a,))
         return a_nan(t) if is_nan(a, t) else a & (FORMATS[t].top - 1)
     return abs(read(a, t))
@@ -371,7 +435,7 @@ def _abs(mods: list[str], a: int) -> int:
 
 def _setp(mods: list[str], a: int, b: int, third: int = 0) -> tuple[int, int]:
     t = mods[-1]
-    if t[0] == "f":
+    if t in FORMATS:
         a, b = _flush_in(mods, t, (a, b))
         result = compare_floats(mods[0], a, b, t)
     else:
@@ -384,7 +448,8 @@ def _setp(mods: list[str], a: int, b: int, third: int = 0) -> tuple[int, int]:
 
 def _set(mods: list[str], a: int, b: int) -> int:
     result = _setp([mods[0], *[m for m in mods if m == "ftz"], mods[-1]], a, b)[0]
-    return (0x3F800000 if mods[-2] == "f32" else 0xFFFFFFFF) if result else 0
+    true = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(mods[-2], -1)
+    return true if result else 0
 
 
 def _testp(mods: list[str], a: int) -> bool:
@@ -444,17 +509,22 @@ def _whole(value: Fraction, mode: str) -> int:
     return {"rmi": floor, "rpi": floor + (rest > 0), "rzi": floor + (rest > 0 and value < 0)}[mode]
 
 
-def _cvt(mods: list[str], a: int) -> int:
+def _cvt(mods: list[str], a: int, b: int = 0) -> int:
     d, s = mods[-2:]
     whole = next((m for m in mods if m in _WHOLE), "")
-    if s[0] != "f":
+    if d.endswith("x2"):
+        one = [*mods[:-2], d[:-2], s]
+        return _cvt(one, a) << 16 | _cvt(one, b)
+    if d == "tf32":
+        return _to_tf32(a)
+    if s not in FORMATS:
         value = read(a, s)
-        if d[0] == "f":
-            return rounded(Fraction(value), d, _mode(mods))
+        if d in FORMATS:
+            return finish(rounded(Fraction(value), d, _mode(mods)), d, [m for m in mods if m == "sat"])
         return _clamp(value, d) if "sat" in mods else value
     if "ftz" in mods and s == "f32":
         a = flushed(a, s)
-    if d[0] != "f":
+    if d not in FORMATS:
         return _float_to_integer(a, s, d, whole)
     if is_nan(a, s):
         bits = a_nan(d)
@@ -466,7 +536,19 @@ def _cvt(mods: list[str], a: int) -> int:
         bits = rounded(value, d, _mode(mods), negative(a, s))
     if "ftz" in mods and d == "f32":
         bits = flushed(bits, d)
-    return finish(bits, d, [m for m in mods if m == "sat"])
+    return finish(bits, d, [m for m in mods if m in ("sat", "relu")])
+
+
+def _to_tf32(a: int) -> int:
+    """To nearest, ties away, with 10 bits behind the point."""
+    if is_nan(a, "f32"):
+        return a_nan("f32")
+    if is_inf(a, "f32"):
+        return a
+    value = abs(exact(a, "f32"))
+    quantum = Fraction(2) ** (max((a >> 23 & 255) - 127, -126) - 10)
+    bits = rounded((value / quantum + Fraction(1, 2)).__floor__() * quantum, "f32", "rn")
+    return bits | a & 1 << 31
 
 
 def _float_to_integer(a: int, s: str, d: str, whole: str) -> int:
@@ -510,11 +592,15 @@ _HEADS: dict[str, Callable[..., int | bool | tuple[int, ...]]] = {
     "popc": lambda m, a: a.bit_count(),
     "clz": lambda m, a: WIDTH[m[-1]] - a.bit_length(),
     "brev": lambda m, a: int(f"{a:0{WIDTH[m[-1]]}b}"[::-1], 2),
-    "prmt": lambda m, a, b, c: _prmt(a, b, c),
+    "prmt": lambda m, a, b, c: _prmt_mode(m[1], a, b, c) if len(m) > 1 else _prmt(a, b, c),
+    "dp2a": _dp2a,
+    "bmsk": lambda m, a, b: ((1 << _within(m[0], b)) - 1 << _within(m[0], a)) & 0xFFFFFFFF,
+    "szext": _szext,
+    "fns": lambda m, a, b, c: _fns(a, b, c),
     "lop3": lambda m, a, b, c, table: _lop3(a, b, c, table),
     "dp4a": _dp4a,
-    "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t)),
-    "sqrt": _float_op(lambda m, t, a: square_root(a, t)),
+    "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t, _mode(m))),
+    "sqrt": _float_op(lambda m, t, a: square_root(a, t, _mode(m))),
     "copysign": lambda m, a, b: (a & FORMATS[m[-1]].top) | (b & (FORMATS[m[-1]].top - 1)),
     "cvt": _cvt,
 }

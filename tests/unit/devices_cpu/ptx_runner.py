@@ -11,7 +11,7 @@ from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch, Scal
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 _REGISTER = {"pred": ".pred", 8: ".b32", 16: ".b16", 32: ".b32", 64: ".b64"}
-_WIDTH = {"pred": 1} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
+_WIDTH = {"pred": 1, "bf16": 16, "f16x2": 32, "bf16x2": 32} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,26 @@ def output(result: Run, name: str, dtype: str) -> NDArray[np.generic]:
     return np.frombuffer(result.outputs[name], dtype)
 
 
+@dataclass(frozen=True)
+class InstructionKernel:
+    """A kernel that runs each of some opcodes on each row of operands, and how its results are read."""
+
+    ptx: str
+    call: Call
+    values: dict[str, NDArray[np.generic]]
+    shape: tuple[int, int, int]
+    masks: tuple[int, ...]
+
+    def read(self, content: bytes) -> list[list[tuple[int, ...]]]:
+        """For each opcode, the results row by row."""
+        rows, opcodes, results = self.shape
+        found = np.frombuffer(content, np.uint64).reshape(self.shape)
+        return [
+            [tuple(int(found[row, number, k]) & self.masks[k] for k in range(results)) for row in range(rows)]
+            for number in range(opcodes)
+        ]
+
+
 def execute(
     opcodes: list[str], results: list[str], sources: list[str], columns: list[list[int]], tail: str = ""
 ) -> list[list[tuple[int, ...]]]:
@@ -88,6 +108,16 @@ def execute(
 
     Gives, for each opcode, the results row by row.
     """
+    kernel = instruction_kernel(opcodes, results, sources, columns, tail)
+    done = run(kernel.ptx, kernel.call, kernel.values, checks="bounds")
+    assert done.completed, done.findings
+    return kernel.read(done.outputs["out"])
+
+
+def instruction_kernel(
+    opcodes: list[str], results: list[str], sources: list[str], columns: list[list[int]], tail: str = ""
+) -> InstructionKernel:
+    """The kernel of `execute`."""
     n = len(columns[0])
     store = len(results) * 8
     lines = [HEADER, ".visible .entry kern(.param .u64 in, .param .u64 out)", "{"]
@@ -120,14 +150,9 @@ def execute(
     lines += ["end:", "  ret;", "}"]
     table = np.array(columns, np.uint64).T.copy()
     arguments = [array("in", table), out("out", "uint64", n, len(opcodes), len(results))]
-    done = run("\n".join(lines), call_of(list(arguments), (-(-n // 64),), (64,)), {"in": table}, checks="bounds")
-    assert done.completed, done.findings
-    found = output(done, "out", "uint64").reshape(n, len(opcodes), len(results))
-    masks = [(1 << _stored(t)) - 1 if t != "pred" else 1 for t in results]
-    return [
-        [tuple(int(found[row, number, k]) & masks[k] for k in range(len(results))) for row in range(n)]
-        for number in range(len(opcodes))
-    ]
+    masks = tuple((1 << _stored(t)) - 1 if t != "pred" else 1 for t in results)
+    call = call_of(list(arguments), (-(-n // 64),), (64,))
+    return InstructionKernel("\n".join(lines), call, {"in": table}, (n, len(opcodes), len(results)), masks)
 
 
 def _register(t: str) -> str:

@@ -1,8 +1,18 @@
 """CUDA sources of these tests, and their PTX as NVRTC makes it (no driver is needed)."""
 
 from functools import cache
+from pathlib import Path
 
 PRELUDE = "#define INFINITY __int_as_float(0x7f800000)\n#line 1\n"
+
+
+def include_options() -> list[bytes]:
+    """Where the wheels of the CUDA toolkit keep their headers."""
+    import nvidia
+
+    roots = [Path(root) / "cu13" / "include" for root in nvidia.__path__]
+    folders = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
+    return [f"--include-path={folder}".encode() for folder in folders]
 
 
 @cache
@@ -15,7 +25,7 @@ def ptx_of(source: str) -> str:
         return result[1] if len(result) > 1 else None
 
     program = checked(nvrtc.nvrtcCreateProgram((PRELUDE + source).encode(), b"kernel.cu", 0, [], []))
-    options = [b"--gpu-architecture=sm_80", b"--std=c++17", b"--generate-line-info"]
+    options = [b"--gpu-architecture=sm_80", b"--std=c++17", b"--generate-line-info", *include_options()]
     done = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if done[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))  # type: ignore[operator]

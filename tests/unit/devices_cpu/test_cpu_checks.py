@@ -31,6 +31,17 @@ class Pair:
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 
+# the last block to come adds what all left in scratch
+LAST_BLOCK = """int i = threadIdx.x; __shared__ bool last;
+if (i < 16) s[blockIdx.x * 16 + i] = x[i];
+FENCE __syncthreads();
+if (i == 0) last = atomicAdd(&counter, 1u) == gridDim.x - 1;
+__syncthreads();
+if (last) y[i] = s[i] + s[(i + 16) & 63];"""
+FLAG = """int i = threadIdx.x;
+if (blockIdx.x == 0) { s[i] = x[i]; FENCE __syncthreads(); if (i == 0) flag = 1; }
+else { while (!flag) { } __syncthreads(); y[i] = s[63 - i]; }"""
+
 PAIRS = {
     "write behind the end": Pair(
         Reason.OUT_OF_BOUNDS, INDEX + "if (i <= n) y[i] = 1.f;", INDEX + "if (i < n) y[i] = 1.f;", 3, threads=128,
@@ -147,6 +158,47 @@ PAIRS = {
     "collective without its own lane": Pair(
         Reason.BARRIER_DIVERGENCE, INDEX + "y[i] = __shfl_xor_sync(0xffffu, x[i], 1);",
         INDEX + "y[i] = (i & 31) < 16 ? __shfl_xor_sync(0xffffu, x[i], 1) : 0.f;", 3, words=("mask",),
+    ),
+    "shuffle from a lane that has ended": Pair(
+        Reason.BARRIER_DIVERGENCE,
+        INDEX + "if (i >= 40) { y[i] = 0.f; return; } y[i] = __shfl_down_sync(~0u, x[i], 4);",
+        INDEX + "float v = __shfl_down_sync(~0u, x[i], 4); if (i >= 40) { y[i] = 0.f; return; } y[i] = v;", 3,
+        only_all=True, words=("reads from lane 8", "which has ended"),
+    ),
+    "named barrier that too few reach": Pair(
+        Reason.DEADLOCK, INDEX + 'if (i < 32) asm volatile("bar.sync 1, 64;"); y[i] = 1.f;',
+        INDEX + 'if (i < 32) asm volatile("bar.sync 1, 32;"); y[i] = 1.f;',
+    ),
+    "blocks write one place": Pair(
+        Reason.GLOBAL_RACE, INDEX + "y[i & 63] = x[i & 63];", INDEX + "if (i < 64) y[i] = x[i];", 3, blocks=2,
+        only_all=True, words=("global write of 4 bytes at byte 0 of buffer y", "races with block (0,0,0)"),
+    ),
+    "a block reads what another wrote": Pair(
+        Reason.GLOBAL_RACE, INDEX + "if (i < 64) y[i] = x[i]; else if (y[i - 64] == 0.f) s[i - 64] = 1.f;",
+        INDEX + "if (i < 64) y[i] = x[i]; else if (x[i - 64] == 0.f) s[i - 64] = 1.f;", 3, blocks=2, only_all=True,
+    ),
+    "a block writes what another read": Pair(
+        Reason.GLOBAL_RACE, INDEX + "if (i < 32) { y[i] = 1.f; y[i + 32] = y[i]; } else if (i >= 96) y[i - 96] = 2.f;",
+        INDEX + "if (i < 32) { y[i] = 1.f; y[i + 32] = y[i]; } else if (i >= 96) s[i - 96] = 2.f;", 3, blocks=2,
+        only_all=True,
+    ),
+    "last block without a fence": Pair(
+        Reason.GLOBAL_RACE, LAST_BLOCK.replace("FENCE", ""), LAST_BLOCK.replace("FENCE", "__threadfence();"), blocks=4,
+        only_all=True, prelude="__device__ unsigned counter;", words=("of buffer s",),
+    ),
+    "last block without a barrier": Pair(
+        Reason.GLOBAL_RACE, LAST_BLOCK.replace("FENCE __syncthreads();", "__threadfence();"),
+        LAST_BLOCK.replace("FENCE", "__threadfence();"), blocks=4, only_all=True,
+        prelude="__device__ unsigned counter;",
+    ),
+    "a counter beside a plain write of another block": Pair(
+        Reason.GLOBAL_RACE, INDEX + "if (i < 64) y[i] = 0.f; else atomicAdd(y + i - 64, 1.f);",
+        INDEX + "if (i < 64) y[i] = 0.f; else atomicAdd(s2 + i - 64, 1.f);", 3, blocks=2, only_all=True,
+        prelude="__device__ float s2[64];",
+    ),
+    "a flag without a fence": Pair(
+        Reason.GLOBAL_RACE, FLAG.replace("FENCE", ""), FLAG.replace("FENCE", "__threadfence();"), blocks=2,
+        only_all=True, prelude="__device__ volatile int flag;",
     ),
     "endless loop": Pair(
         Reason.ENDLESS_LOOP, INDEX + "volatile float* p = y; p[i] = 0.f; while (p[i] == 0.f) { } y[i] = 1.f;",

@@ -118,7 +118,7 @@ _MALFORMED = {
     "brx": _kernel("brx.idx %r0, ts;"),
     "cluster": _kernel("mov.u32 %r0, %clusterid.x;"),
     "wgmma": _kernel("wgmma.fence.sync.aligned;"),
-    "named barrier with a count": _kernel("bar.sync 1, 64;"),
+    "barrier with a count of no registers": _kernel("bar.sync 1, %p0;"),
     "opcode with other operands": _kernel("add.s32 %r0, %r1;"),
     "opcode with a label": _kernel("add.s32 %r0, %r1, somewhere;"),
     "predicate as a number": _kernel("add.s32 %r0, %r1, %p0;"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from ptx_models import evaluate
 from ptx_runner import HEADER, array, call_of, out, output, run
 
 from kerneltrial.devices.cpu import table
@@ -238,7 +239,7 @@ def test_float_atomics_add_in_order() -> None:
      "ld.global.v4.u64 {%d0, %d1, %d2, %d3}, [%x];", "mov.u64 %d0, %r0;", "mov.u32 %r0, %d0;", "add.s32 %r0, %d0, 1;",
      "atom.global.add.f32 %d0, [%x], %f0;", "ld.param.u64 %d0, [px+8];", "ld.param.u32 %r0, [px+2];",
      "st.param.u64 [px], %d0;",
-     "ld.param.u64 %d0, [%x];", "mov.b64 {%r0, %r1, %r2}, %d0;", "cvt.u64.u32 %r0, %r1;", "activemask.b32 %r0;",
+     "ld.param.u64 %d0, [%x];", "mov.b64 {%r0, %r1, %r2}, %d0;", "cvt.u64.u32 %r0, %r1;", "activemask.b32 %d0;",
      "mov.u32 %r0, %clock;", "mov.u64 %d0, %globaltimer;", "mov.u32 %r0, %smid;",
      "setp.eq.s32 %p0|%p1, %r0, %r1, %p2;"],
 )  # fmt: skip
@@ -254,3 +255,33 @@ def test_the_table_has_no_opcode_twice_among_memory_forms() -> None:
             for opcode in draw.sample(form.opcodes(), min(40, len(form.opcodes()))):
                 found = [f for f in table.FORMS if f.head == form.head and f.expression.fullmatch(opcode)]
                 assert found == [form], opcode
+
+
+@pytest.mark.parametrize("t", ["f16", "f16x2", "bf16", "bf16x2"])
+@pytest.mark.parametrize("space", [".global", ".shared"])
+def test_half_atomics_round_each_sum_once(t: str, space: str) -> None:
+    x = _random_words(11)
+    x[:, 0] &= np.uint64(0xBFFFBFFF if t.startswith("f") else 0xBF7FBF7F)  # no NaN, few overflows
+    declare = f"{space} .align 4 .b32 g{' = 0' if space == '.global' else ''};"
+    start = "setp.eq.u32 %p0, %t, 0; @%p0 st.shared.u32 [g], 0; bar.sync 0;" if space == ".shared" else ""
+    small = t in ("f16", "bf16")
+    result, source = ("%h0", "%h1") if small else ("%r1", "%r0")
+    wide = "cvt.u32.u16 %r1, %h0;" if small else ""
+    body = f"""{start} .reg .b16 %h<4>; ld.global.u32 %r0, [%x]; mov.u64 %d0, g; mov.u32 %r1, 0; mov.u16 %h0, 0;
+      cvt.u16.u32 %h1, %r0; atom{space}.add.noftz.{t} {result}, [%d0], {source}; {wide}
+      cvt.u64.u32 %d1, %r1; st.global.u64 [%y], %d1; st.global.u64 [%y+8], 0;
+      red{space}.add.noftz.{t} [%d0], {source};"""
+    got = _run(body, x, declare)
+    old, mask = 0, 0xFFFF if small else 0xFFFFFFFF
+    for thread in range(32):
+        assert int(got[thread, 0]) == old, (thread, t)
+        for _ in range(2):
+            (old,) = evaluate(f"add.{t}", old, int(x[thread, 0]) & mask)
+
+
+def test_a_narrow_address_wraps_in_its_32_bits() -> None:
+    body = """.shared .align 8 .b8 s[512]; ld.global.u64 %d0, [%x]; shl.b32 %r0, %t, 3; mov.u32 %r1, s;
+      add.u32 %r0, %r0, %r1; sub.u32 %r0, %r0, 300; st.shared.u64 [%r0+300], %d0; bar.warp.sync -1;
+      add.u32 %r0, %r0, 600; ld.shared.u64 %d1, [%r0+-300]; st.global.u64 [%y], %d1; st.global.u64 [%y+8], 0;"""
+    x = _random_words()
+    assert np.array_equal(_run(body, x)[:, 0], x[:, 0])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from ptx_models import FORMATS, exact, flushed, is_inf, is_nan, negative
 from ptx_runner import execute
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -108,3 +109,63 @@ def test_division(opcode: str) -> None:
             continue
         with np.errstate(all="ignore"):
             _check(got, float(np.float64(x) / np.float64(y)), opcode, (hex(a), hex(b)))
+
+
+def _half_value(bits: int, t: str) -> float:
+    if is_nan(bits, t):
+        return math.nan
+    return math.copysign(math.inf, -negative(bits, t) or 1) if is_inf(bits, t) else float(exact(bits, t))
+
+
+@pytest.mark.parametrize("pair", ["", "x2"])
+@pytest.mark.parametrize(
+    ("name", "t"), [("ex2.approx", "f16"), ("ex2.approx.ftz", "bf16"), ("tanh.approx", "f16"), ("tanh.approx", "bf16")]
+)
+def test_halves_are_within_half_an_ulp(name: str, t: str, pair: str) -> None:
+    draw = random.Random(name + t)
+    special = [0, 1, FORMATS[t].infinity - 1, FORMATS[t].infinity, FORMATS[t].infinity + 1, 0x4B80, 0x4300]
+    lows = [draw.getrandbits(16) if k % 3 else draw.choice(special) | draw.choice([0, 0x8000]) for k in range(400)]
+    column = [low | draw.getrandbits(16) << 16 for low in lows] if pair else lows
+    (rows,) = execute([f"{name}.{t}{pair}"], [t + pair], [t + pair], [column])
+    function = _exp2 if name.startswith("ex2") else math.tanh
+    for (got,), bits in zip(rows, column, strict=True):
+        for k in range(2 if pair else 1):
+            x, y = bits >> 16 * k & 0xFFFF, got >> 16 * k & 0xFFFF
+            value = _half_value(flushed(x, t) if "ftz" in name else x, t)
+            if math.isnan(value):
+                assert y == 0x7FFF
+                continue
+            want, found = function(value), _half_value(y, t)
+            f = FORMATS[t]
+            if abs(want) >= 2.0**f.highest * (2 - 2.0 ** -(f.fraction + 1)):
+                assert found == math.copysign(math.inf, want)
+                continue
+            smallest = 2.0**f.lowest
+            if "ftz" in name and want < smallest:
+                assert found in (0.0, smallest)
+                continue
+            ulp = 2.0 ** (max(math.frexp(want)[1] - 1, f.lowest) - f.fraction) if want else 0.0
+            assert abs(found - want) <= 0.501 * ulp, (name, t, hex(x), found, want)
+
+
+@pytest.mark.parametrize("name", ["rcp", "rsqrt"])
+def test_gross_approximations_of_doubles(name: str) -> None:
+    draw = random.Random(name)
+    special = [0, 1, 0xFFFFFFFFFFFFF, 1 << 52, 0x3FF << 52, (0x7FF << 52) - 1, 0x7FF << 52, 0x7FF8 << 48, 0x7FE << 52]
+    column = [s | sign for s in special for sign in (0, 1 << 63)] + [draw.getrandbits(64) for _ in range(400)]
+    (rows,) = execute([f"{name}.approx.ftz.f64"], ["f64"], ["f64"], [column])
+    for (got,), bits in zip(rows, column, strict=True):
+        value = float(np.uint64(flushed(bits, "f64")).view(np.float64))
+        found = float(np.uint64(got).view(np.float64))
+        want = math.nan if math.isnan(value) else _inverse(_root(value) if name == "rsqrt" else value)
+        if math.isnan(want):
+            assert math.isnan(found)
+            continue
+        assert got & 0xFFFFFFFF == 0
+        assert math.copysign(1, found) == math.copysign(1, want)
+        if abs(want) < 2.0**-1022:
+            assert found == 0.0
+        elif math.isinf(want):
+            assert found == want
+        else:
+            assert abs(found / want - 1) <= 2.0**-19

@@ -161,3 +161,60 @@ def test_threads_in_three_dimensions() -> None:
     assert done.completed, done.findings
     assert not done.findings
     assert np.array_equal(output(done, "y", "uint32"), np.arange(n))
+
+
+def test_match_of_two_words_and_of_all() -> None:
+    x = _words(8, high=2)
+    x[:32, 0] = 1
+    body = """.reg .b64 %w; mov.b64 %w, {%r0, %r1}; match.any.sync.b64 %r4, %w, -1;
+      match.all.sync.b32 %r5|%p1, %r0, -1; selp.u32 %r6, 4, 0, %p1; xor.b32 %r5, %r5, %r6;"""
+    got = _run(body, x)
+    for thread in range(64):
+        warp = x[thread // 32 * 32 : thread // 32 * 32 + 32]
+        both = sum(int((w[:2] == x[thread, :2]).all()) << lane for lane, w in enumerate(warp))
+        assert got[thread, 0] == both
+        agree = bool((warp[:, 0] == warp[0, 0]).all())
+        assert got[thread, 1] == ((0xFFFFFFFF ^ 4) if agree else 0)
+
+
+def test_active_lanes_meet() -> None:
+    x = _words(2, high=3)
+    body = """activemask.b32 %r4; setp.eq.u32 %p0, %r0, 1; @!%p0 bra skip; activemask.b32 %r5; skip: activemask.b32 %r6;
+      setp.ne.u32 %p1, %r6, %r4; @%p1 mov.u32 %r5, 99;"""
+    got = _run(body, x, threads=40)
+    for thread in range(40):
+        warp = x[thread // 32 * 32 : min(40, thread // 32 * 32 + 32), 0]
+        assert got[thread, 0] == (1 << len(warp)) - 1
+        ones = sum(int(w == 1) << lane for lane, w in enumerate(warp))
+        assert got[thread, 1] in ((ones,) if x[thread, 0] == 1 else (0,))
+
+
+@pytest.mark.parametrize("threads", [64, 40])
+@pytest.mark.parametrize("head", ["bar.red", "barrier.cta.red"])
+def test_barriers_with_a_reduction(threads: int, head: str) -> None:
+    x = _words(3, high=2)
+    x[:, 1] = 1
+    aligned = "" if head == "bar.red" else ".aligned"
+    body = f"""setp.ne.u32 %p0, %r0, 0; {head}.popc{aligned}.u32 %r4, 1, %p0; setp.ne.u32 %p1, %r1, 0;
+      {head}.and{aligned}.pred %p2, 0, %p1; selp.u32 %r5, 1, 0, %p2; {head}.or{aligned}.pred %p3, 2,
+      {threads + 31 & -32}, !%p1; selp.u32 %r6, 2, 0, %p3; or.b32 %r5, %r5, %r6;"""
+    got = _run(body, x, threads=threads)
+    assert set(got[:, 0].tolist()) == {int(x[:threads, 0].sum())}
+    assert set(got[:, 1].tolist()) == {1}
+
+
+def test_named_barriers_hand_over_between_warps() -> None:
+    """Warp 0 fills, warp 1 empties, twice: full and empty are barriers 1 and 2 of 64 threads."""
+    x = _words(12)
+    body = """.shared .align 4 .b8 s[128]; and.b32 %r8, %t, 31; shl.b32 %r8, %r8, 2; mov.u32 %r9, s;
+      add.u32 %r8, %r8, %r9; mov.u32 %r10, 0; setp.lt.u32 %p0, %t, 32; @!%p0 bra consumer;
+      producer: st.shared.u32 [%r8], %r0; bar.arrive 1, 64; bar.sync 2, 64; add.u32 %r0, %r0, 1; add.u32 %r10, %r10, 1;
+      setp.lt.u32 %p1, %r10, 2; @%p1 bra producer; bra end;
+      consumer: bar.sync 1, 64;
+      sub.u32 %r11, %r8, %r9; xor.b32 %r11, %r11, 64; add.u32 %r11, %r11, %r9; ld.shared.u32 %r12, [%r11];
+      add.u32 %r4, %r4, %r12; bar.arrive 2, 64; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 2; @%p1 bra consumer;
+      end:"""
+    got = _run(body, x)
+    for thread in range(32, 64):
+        other = (thread - 32) ^ 16
+        assert got[thread, 0] == (2 * int(x[other, 0]) + 1) & 0xFFFFFFFF

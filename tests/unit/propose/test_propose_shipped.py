@@ -92,7 +92,7 @@ def _run(loaded: Loaded, call: Call, values: Arrays, output: str) -> np.ndarray:
     run: Run = loaded.run(call, values, Conditions(poison="nan"))
     assert run.completed
     assert run.findings == ()
-    assert all(u.reason is Reason.CHECK_ABSENT for u in run.unchecked)  # races between blocks are not looked for
+    assert all(u.reason is Reason.CHECK_ABSENT for u in run.unchecked)  # races within a block
     assert run.inputs_intact
     assert run.guards_intact
     assert run.scratch_restored

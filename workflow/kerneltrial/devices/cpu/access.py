@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
 from kerneltrial.devices.cpu.syntax import Instruction
 
@@ -26,6 +27,7 @@ class Access:
         self.space = space
         self.kind = kind
         self.size = size
+        self.strong = _is_strong(instruction.opcode)
         self.site = generator.site(instruction, space, kind, size)
 
     def pointer(self, address: str) -> str:
@@ -62,8 +64,29 @@ class Access:
         g.require(b.op(f"icmp eq i{8 * n} {have}, {need}"), self.site, address)
         if g.level == "all" and self.kind != "read":
             b.do(f"store i{8 * n} {b.op(f'or i{8 * n} {held}, {at.WRITTEN * _ones(n)}')}, ptr {flags}, align {n}")
+        self._between_blocks(offset, address, held)
         g.record(self, address, False)
         return b.op(f"getelementptr i8, ptr {self._pointer_field('arena')}, i64 {offset}")
+
+    def _between_blocks(self, offset: str, address: str, held: str) -> None:
+        """Under all checks: look for races with other blocks, in memory that the launch may write."""
+        b, g = self.b, self.g
+        if g.level != "all" or self.space == "const":
+            return
+        kind = {"read": races_global.READ, "write": races_global.WRITE, "update": races_global.ATOMIC}[self.kind]
+        if self.strong and self.kind != "update":
+            kind |= races_global.STRONG
+        writable = b.op(f"icmp ne i{8 * self.size} {b.op(f'and i{8 * self.size} {held}, {at.WRITABLE}')}, 0")
+        checked = b.field("%blk", at.BLOCK["global_shadow"], "ptr", "!invariant.load !0")
+        looked_at = b.op(f"and i1 {writable}, {b.op(f'icmp ne ptr {checked}, null')}")
+        with b.when(looked_at):
+            clean = b.call(
+                "i1", "kt_global", ("ptr", "%blk"), ("ptr", "%ctx"), ("i64", offset), ("i64", address),
+                ("i64", self.size), ("i64", kind), ("i64", self.site),
+            )  # fmt: skip
+            on = b.label()
+            b.branch(clean, on, "fail", "!prof !1")
+            b.place(on)
 
     def _needed(self) -> int:
         if self.space == "const":
@@ -139,6 +162,12 @@ class Access:
         pointer = b.op("phi ptr " + ", ".join(f"[ {p}, %{label} ]" for p, _, label in found))
         flag = b.op("phi i1 " + ", ".join(f"[ {s}, %{label} ]" for _, s, label in found))
         return pointer, flag
+
+
+def _is_strong(opcode: str) -> bool:
+    """Whether an access takes part in the order between threads: atomics, volatile and ordered loads and stores."""
+    words = opcode.split(".")
+    return words[0] in ("atom", "red") or bool({"volatile", "relaxed", "acquire", "release"} & set(words))
 
 
 def _ones(n: int) -> int:

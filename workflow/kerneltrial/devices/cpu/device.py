@@ -22,9 +22,9 @@ ARCH = "sm_80"
 """PTX is compiled for this architecture: the newest whose instructions the table covers."""
 
 _UNCHECKED = {
-    "all": ("races between blocks in global memory",),
+    "all": ("races within a block in global memory",),
     "bounds": (
-        "races in shared memory and between blocks in global memory",
+        "races in shared memory and in global memory",
         "reads of memory that was never written",
         "barriers that not all threads reach",
     ),
@@ -101,9 +101,20 @@ class LoadedCpu:
             findings=tuple(findings),
             unchecked=tuple(
                 Finding(reason=Reason.CHECK_ABSENT, detail=f"not checked on cpu: {what}")
-                for what in _UNCHECKED[conditions.checks]
+                for what in (*_UNCHECKED[conditions.checks], *self._unlooked(call, ended, conditions.checks))
             ),
         )
+
+    def _unlooked(self, call: Call, ended: "_Ended", level: Level) -> list[str]:
+        """What this call, and not every one, leaves unchecked."""
+        if level != "all":
+            return []
+        found = []
+        if not all(launched.blocks_checked for launched in ended.launched):
+            found.append("races between blocks in global memory: too many blocks, or too much memory")
+        if any((k := self.kernel(launch.entry, level)) and k.partial_barriers for launch in call.launches):
+            found.append("races in shared memory between threads that a barrier of some threads does not order")
+        return found
 
     def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
         """Counts of one call."""

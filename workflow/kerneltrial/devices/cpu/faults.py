@@ -6,6 +6,7 @@ import numpy as np
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena
+from kerneltrial.devices.cpu.asynchronous import ENTRIES
 from kerneltrial.devices.cpu.generator import Site
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.races import other_in_words
@@ -24,6 +25,7 @@ class Fault:
     thread: int
     other: int
     entry: str
+    grid: tuple[int, int, int]
     block_size: tuple[int, int, int]
     block: tuple[int, int, int]
 
@@ -57,6 +59,8 @@ def _meaning(fault: Fault, kernel: Kernel, arena: Arena, shared_bytes: int) -> t
             with_whom = other_in_words(fault.other)
             what = f"shared {_word(site)} of {site.size} bytes at offset {fault.address} races with {with_whom}"
             return Reason.SHARED_RACE, what
+        case at.GLOBAL_RACE:
+            return Reason.GLOBAL_RACE, _between_blocks(fault, arena)
         case at.NEVER_WRITTEN:
             what = f"shared read of {site.size} bytes at offset {fault.address}, which the block never wrote"
             return Reason.UNINITIALISED_READ, what
@@ -65,10 +69,25 @@ def _meaning(fault: Fault, kernel: Kernel, arena: Arena, shared_bytes: int) -> t
             return Reason.ENDLESS_LOOP, "the budget of instructions is used up in a loop"
         case "trap":
             return Reason.TRAP, "the kernel executed a trap (or an assertion failed)"
+        case "copies":
+            return Reason.UNSUPPORTED_FEATURE, f"not checked on cpu: more than {ENTRIES} copies of a thread under way"
+        case "length":
+            return Reason.TRAP, f"{site.opcode} of more bytes than its size"
+        case "ended":
+            what = f"{site.opcode} reads from lane {fault.address}, which its mask names and which has ended"
+            return Reason.BARRIER_DIVERGENCE, what
         case "mask":
             what = f"{site.opcode} with a mask that does not name the lane that executes it, or an unknown barrier"
             return Reason.BARRIER_DIVERGENCE, what
     return _access(fault, kernel, arena, shared_bytes)
+
+
+def _between_blocks(fault: Fault, arena: Arena) -> str:
+    site, number = fault.site, fault.other - 1
+    x, y, _ = fault.grid
+    other = _triple((number % x, number // x % y, number // (x * y)))
+    place = _place(arena, (fault.address - at.GLOBAL_BASE) % (1 << 64))
+    return f"global {_word(site)} of {site.size} bytes {place} races with block {other}: nothing orders them"
 
 
 def _word(site: Site) -> str:

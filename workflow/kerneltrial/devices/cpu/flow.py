@@ -19,7 +19,7 @@ from kerneltrial.devices.cpu.syntax import (
     Register,
     Vector,
 )
-from kerneltrial.devices.cpu.table import resolve
+from kerneltrial.devices.cpu.table import find, resolve
 
 MAX_LIVENESS_BITS = 1 << 31
 _ENDS = frozenset({"bra", "ret", "exit", "trap"})
@@ -56,10 +56,14 @@ class Block:
 
 @dataclass
 class Flow:
-    """The blocks of a function in order; `pure` holds registers whose every value is an f32 arithmetic result."""
+    """The blocks of a function in order; `pure` holds registers whose every value is an f32 arithmetic result.
+
+    `carry` is the predicate register that stands for the carry flag, -1 where the function does not use it.
+    """
 
     blocks: list[Block]
     pure: frozenset[int]
+    carry: int = -1
 
     def successors(self, block: Block) -> list[Block]:
         found = [self.blocks[block.target]] if block.target >= 0 else []
@@ -70,7 +74,8 @@ class Flow:
 
 def analyse(function: Function) -> Flow:
     """Blocks with liveness. Raises `Refused` for instructions that are not in the table, and for broken branches."""
-    blocks, places = _split(function)
+    carry = _carry(function)
+    blocks, places = _split(function, carry)
     if len(blocks) * len(function.registers) > MAX_LIVENESS_BITS:
         raise unsupported_feature(f"{len(blocks)} basic blocks with {len(function.registers)} registers")
     for block in blocks:
@@ -79,12 +84,21 @@ def analyse(function: Function) -> Flow:
             if not isinstance(target, Name) or target.text not in places:
                 raise unreadable("a branch to a label that is not there")
             block.target = places[target.text]
-    flow = Flow(blocks, _pure(function, blocks))
+    flow = Flow(blocks, _pure(function, blocks), carry)
     _liveness(flow)
     return flow
 
 
-def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
+def _carry(function: Function) -> int:
+    """A register for the carry flag, where an instruction uses it: so it is kept like any other."""
+    matches = (find(s.opcode) for s in function.code if isinstance(s, Instruction))
+    if not any(match and match.form.carry for match in matches):
+        return -1
+    function.registers.append("pred")
+    return len(function.registers) - 1
+
+
+def _split(function: Function, carry: int) -> tuple[list[Block], dict[str, int]]:
     blocks = [Block(0)]
     places: dict[str, int] = {}
 
@@ -99,7 +113,7 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
                 raise unreadable("a label that stands twice")
             places[statement.key] = blocks[-1].index
             continue
-        step = _step(statement)
+        step = _step(statement, carry)
         block = blocks[-1]
         block.steps.append(step)
         head = statement.opcode.split(".", 1)[0]
@@ -109,12 +123,14 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
     return blocks, places
 
 
-def _step(instruction: Instruction) -> Step:
+def _step(instruction: Instruction, carry: int) -> Step:
     match = resolve(instruction)
     writes: list[int] = []
     reads: list[int] = []
     for spec, operand in zip(match.form.specs, instruction.operands, strict=False):
         _registers(operand, writes if spec.startswith("=") else reads, reads)
+    reads += [carry] * ("r" in match.form.carry)
+    writes += [carry] * ("w" in match.form.carry)
     if instruction.guard is not None:
         # a guarded write may leave the old value in place, so that value is read
         reads.append(instruction.guard.index)

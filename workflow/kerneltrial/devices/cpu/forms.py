@@ -21,7 +21,9 @@ class Form:
 
     A form that is not `raw` is a function of operand values: `lower(maker, fields, *values)` gives the results.
     A raw one does all by itself: `lower(generator, instruction, fields)`. `group` is the class it is counted in.
-    `nan` says that a NaN result is the one canonical NaN; `sync` that threads wait for each other there.
+    `nan` says that a NaN result is the one canonical NaN; `sync` that threads wait for each other there, where each
+    hands over up to `words` words. `carry` says whether it reads ("r") or writes ("w") the carry flag, `host` that
+    it calls a function of `rounding`.
     """
 
     pattern: str
@@ -32,6 +34,9 @@ class Form:
     nan: bool = False
     copies: bool = False
     sync: bool = False
+    words: int = 1
+    carry: str = ""
+    host: bool = False
 
     @property
     def head(self) -> str:

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 
 from kerneltrial.devices.cpu import native
 from kerneltrial.devices.cpu.counting import CountingGenerator
-from kerneltrial.devices.cpu.flow import analyse
+from kerneltrial.devices.cpu.flow import Step, analyse
 from kerneltrial.devices.cpu.generator import Generator, Level, Site
 from kerneltrial.devices.cpu.inline import flatten
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.program import Layout, lay_out
 from kerneltrial.devices.cpu.syntax import Function, Module
-
-_PUBLIC_WORDS = 1
-"""Words that a lane hands to a collective: one is enough for all that the table has."""
 
 
 @dataclass
@@ -27,6 +24,7 @@ class Kernel:
     groups: list[Counter[str]]
     code: native.Native
     instructions: int
+    partial_barriers: bool
 
     @property
     def address(self) -> int:
@@ -38,16 +36,37 @@ class Kernel:
         sizes = [site.size for site in self.sites if site.space in ("shared", "generic") and site.size]
         return min([2, *(size.bit_length() - 1 for size in sizes)])
 
+    @property
+    def global_shift(self) -> int:
+        """Log2 of the smallest global access in bytes, at most 2."""
+        sizes = [site.size for site in self.sites if site.space in ("global", "generic") and site.size]
+        return min([2, *(size.bit_length() - 1 for size in sizes)])
+
 
 def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
     """Raises `Refused` for what the device does not know."""
     function = flatten(parsed, entry)
     flow = analyse(function)
-    layout = lay_out(parsed, function, flow, _PUBLIC_WORDS)
+    forms = [step.match.form for block in flow.blocks for step in block.steps]
+    layout = lay_out(parsed, function, flow, max((form.words for form in forms), default=1))
     counting = CountingGenerator(function, flow, layout) if level == "count" else None
     generator = counting or Generator(function, flow, layout, level)
     text = module([generator.generate()], [generator.body])
     native.runtime()
+    if any(form.group == "matrix" for form in forms):
+        native.tensor_products()
+    if any(form.host for form in forms):
+        native.rounding_functions()
     code = native.compile_module(text, ("thread",))
     count = sum(len(block.steps) for block in flow.blocks)
-    return Kernel(level, function, layout, generator.sites, counting.groups if counting else [], code, count)
+    partial = any(_of_some(step) for block in flow.blocks for step in block.steps)
+    groups = counting.groups if counting else []
+    return Kernel(level, function, layout, generator.sites, groups, code, count, partial)
+
+
+def _of_some(step: Step) -> bool:
+    """Whether an instruction is a barrier that some threads of a block pass without the others."""
+    opcode, operands = step.instruction.opcode, step.instruction.operands
+    if step.match.form.group != "barrier" or opcode.startswith("bar.warp"):
+        return False
+    return ".arrive" in opcode or len(operands) > (3 if ".red" in opcode else 1)

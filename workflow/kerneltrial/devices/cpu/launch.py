@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.arena import Arena, _aligned
 from kerneltrial.devices.cpu.faults import Fault, explain
 from kerneltrial.devices.cpu.kernel import Kernel
@@ -13,8 +14,9 @@ from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
+from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
-from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.reason import Finding, Reason, ReasonClass
 
 MAX_CONTEXT_BYTES = 1 << 30
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -23,12 +25,14 @@ _MAX_BLOCK = (1024, 1024, 64)
 
 @dataclass
 class Launched:
-    """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed."""
+    """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed, and whether
+    races between blocks were looked for (or could not be: there is one block)."""
 
     finding: Finding | None
     budget: int
     barriers: int
     shared_bytes: int
+    blocks_checked: bool
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
@@ -117,7 +121,32 @@ def _of_kernel(kernel: Kernel) -> dict[str, int]:
         "public_bytes": 4 * kernel.layout.public_words,
         "local_offset": kernel.layout.local_offset,
         "local_bytes": kernel.layout.local_bytes,
+        "ring_offset": kernel.layout.ring_offset,
     }
+
+
+class _BetweenBlocks:
+    """Memory for the check of races between blocks; none where it is not asked for, needed, or would be too much."""
+
+    def __init__(self, kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> None:
+        blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        fits = blocks <= races_global.MAX_BLOCKS and arena.memory.size <= races_global.MAX_BYTES
+        self.checked = blocks == 1 or fits
+        self._shift = kernel.global_shift
+        self._on = kernel.level == "all" and fits and blocks > 1
+        granules = (arena.memory.size >> self._shift) + 1 if self._on else 0
+        self._shadow = np.zeros(granules * races_global.RECORD_BYTES, np.uint8)
+        self._releases = np.zeros(blocks + 1 if self._on else 0, np.int32)
+
+    def fields(self) -> dict[str, int]:
+        """Fields of the block's state."""
+        if not self._on:
+            return {}
+        return {
+            "global_shadow": self._shadow.ctypes.data,
+            "global_shift": self._shift,
+            "releases": self._releases.ctypes.data,
+        }
 
 
 def run_launch(
@@ -132,6 +161,7 @@ def run_launch(
     shadow[:] = 0
     parameters = _parameter_bytes(kernel, launch, arena)
     contexts = _contexts(kernel, launch.block)
+    between_blocks = _BetweenBlocks(kernel, launch, arena)
     state = np.zeros(at.BLOCK_BYTES // 8, np.int64)
     fields = _geometry(launch) | {
         "shared": shared.ctypes.data,
@@ -148,14 +178,17 @@ def run_launch(
         "poison": arena.poison * 0x01010101,
         "check_exits": int(checks_all),
         **(tallies.fields() if tallies else {}),
+        **between_blocks.fields(),
     }
     for name, value in fields.items():
         state[at.BLOCK[name] // 8] = value
     finding = None
     if not run_grid(state.ctypes.data, contexts.ctypes.data, _threads(launch)):
         finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
+        if finding.reason.reason_class is ReasonClass.UNCHECKED:
+            raise Refused(finding)
     budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
-    return Launched(finding, budget_left, barriers, shared_bytes)
+    return Launched(finding, budget_left, barriers, shared_bytes, between_blocks.checked)
 
 
 def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> Fault:
@@ -173,6 +206,7 @@ def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> 
         thread=field("fault_thread"),
         other=field("fault_other"),
         entry=launch.entry,
+        grid=launch.grid,
         block_size=launch.block,
         block=(field("ctaid.x"), field("ctaid.y"), field("ctaid.z")),
     )

@@ -16,26 +16,33 @@ _BLOCK_FIELDS = (
     "fault_other", "shadow", "granule_shift", "epoch", "block_epoch",
     "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
-    "after_pass", "suspect", "suspect_address", "suspect_thread",
+    "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
+    "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
+    "arrived", *(f"arrived{n}" for n in range(1, 16)),
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""
 BLOCK_BYTES = 8 * len(_BLOCK_FIELDS)
 
 STATE, STATUS, TID_X, TID_Y, TID_Z, LINEAR, LANE, MASK, WARP_EPOCH, GROUP = range(0, 40, 4)
+COPY_HEAD, COPY_TAIL, COPY_GROUP, EXPECTED, VOTES, VOTERS = range(40, 64, 4)
 """Byte offsets of the 32-bit fields at the head of a thread's context.
 
 `STATE` is where the thread resumes, `MASK` the lanes it waits for (or the number of its barrier), `WARP_EPOCH` counts
-the warp barriers that it passed, `GROUP` the lanes that took part in its last collective.
+the warp barriers that it passed, `GROUP` the lanes that took part in its last collective. `COPY_HEAD` and
+`COPY_TAIL` number the first and the next of its asynchronous copies, `COPY_GROUP` is the group that is open.
+`EXPECTED` is how many threads its barrier waits for (0: all) and, from bit `VOTE_SHIFT` on, whether it brings a true
+predicate; `VOTES` is how many of the `VOTERS` that its last barrier released brought one.
 """
+VOTE_SHIFT = 16
 PUBLIC = 64
 """Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""
 
-DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, FAILED = 0, 1, 2, 3, 4, -1
+DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, AT_MEETING, FAILED = 0, 1, 2, 3, 4, 5, -1
 """What a thread's function returns, and its status."""
 
-AT_SITE, DEADLOCK, EXITED, RACE, NEVER_WRITTEN, EXHAUSTED = 1, 2, 3, 4, 5, 6
-"""What the block's state says of a fault: at its site, or found by the scheduler or the shared-memory check."""
+AT_SITE, DEADLOCK, EXITED, RACE, NEVER_WRITTEN, EXHAUSTED, GLOBAL_RACE = 1, 2, 3, 4, 5, 6, 7
+"""What the block's state says of a fault: at its site, or found by the scheduler or a check of races."""
 
 READABLE, WRITABLE, WRITTEN, CONSTANT = 1, 2, 4, 8
 """Flags of each byte of the arena."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu.access import Access
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan, flush
+from kerneltrial.devices.cpu.lower_memory import published
 from kerneltrial.devices.cpu.syntax import WIDTHS, Instruction, Memory, Sink
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ def _atomic(g: Generator, instruction: Instruction, f: Fields) -> None:
     type_ = f["t"]
     width = WIDTHS[type_]
     space = {"": "generic", ".shared::cta": "shared"}.get(f["space"], f["space"].lstrip("."))
+    if f["sem"] in (".release", ".acq_rel") and f["scope"] != ".cta":
+        published(g)
     values = [g.value(operand, type_, instruction) for operand in operands]
     access = Access(g, instruction, space, "update", width // 8)
     pointer, shared = access.pointer_and_space(g.address(memory, instruction))
@@ -32,6 +36,8 @@ def _atomic(g: Generator, instruction: Instruction, f: Fields) -> None:
     if type_ == "f32":
         bits = g.body.op(f"bitcast float {_float_sum(g.body, old, values[0], shared)} to i32")
         llvm_type, new = "i32", canonical_nan(g.body, bits)
+    elif half.scalar(type_) in half.ONE:
+        new = half.each(g.body, type_, lambda p, q: _half_sum(g.body, half.scalar(type_), p, q), old, values[0])
     elif type_ == "f64":
         new = g.body.op(f"fadd double {old}, {values[0]}")
     else:
@@ -45,6 +51,11 @@ def _float_sum(b: Body, old: str, value: str, shared: str) -> str:
     plain = b.op(f"fadd float {old}, {value}")
     flushed = flush(b, b.op(f"fadd float {flush(b, old)}, {flush(b, value)}"))
     return b.op(f"select i1 {shared}, float {plain}, float {flushed}")
+
+
+def _half_sum(b: Body, t: str, old: str, value: str) -> str:
+    """.noftz: subnormals are kept, in every space."""
+    return half.narrow(b, t, b.op(f"fadd float {half.widen(b, t, old)}, {half.widen(b, t, value)}"))
 
 
 def _combine(b: Body, what: str, type_: str, old: str, value: str, swap: str = "") -> str:
@@ -73,6 +84,7 @@ def _combine(b: Body, what: str, type_: str, old: str, value: str, swap: str = "
 _ORDER = "{sem:|.relaxed|.acquire|.release|.acq_rel}{scope:|.cta|.gpu|.sys}{space:|.global|.shared|.shared::cta}"
 _RED_ORDER = "{sem:|.relaxed|.release}{scope:|.cta|.gpu|.sys}{space:|.global|.shared|.shared::cta}"
 _G = "atomic"
+_HALVES = "f16|f16x2|bf16|bf16x2"
 _TYPES = (
     ("add", "u32|s32|u64|f32|f64"),
     ("and", "b32|b64"),
@@ -88,5 +100,7 @@ FORMS = (
     *(Form(f"{{op:atom}}{_ORDER}.{{what:{w}}}.{{t:{t}}}", "=t [] t", _atomic, _G, raw=True) for w, t in _TYPES),
     Form(f"{{op:atom}}{_ORDER}.{{what:exch}}.{{t:b32|b64}}", "=t [] t", _atomic, _G, raw=True),
     Form(f"{{op:atom}}{_ORDER}.{{what:cas}}.{{t:b16|b32|b64}}", "=t [] t t", _atomic, _G, raw=True),
+    Form(f"{{op:atom}}{_ORDER}.{{what:add}}.noftz.{{t:{_HALVES}}}", "=t [] t", _atomic, _G, raw=True),
+    Form(f"{{op:red}}{_RED_ORDER}.{{what:add}}.noftz.{{t:{_HALVES}}}", "[] t", _atomic, _G, raw=True),
     *(Form(f"{{op:red}}{_RED_ORDER}.{{what:{w}}}.{{t:{t}}}", "[] t", _atomic, _G, raw=True) for w, t in _TYPES),
 )

@@ -152,6 +152,82 @@ def _dp4a(b: Body, f: Fields, x: str, y: str, total: str) -> str:
     return total
 
 
+_PERMUTATIONS = {
+    "f4e": ("0123", "1234", "2345", "3456"),
+    "b4e": ("0765", "1076", "2107", "3210"),
+    "rc8": ("0000", "1111", "2222", "3333"),
+    "ecl": ("0123", "1123", "2223", "3333"),
+    "ecr": ("0000", "0111", "0122", "0123"),
+    "rc16": ("0101", "2323", "0101", "2323"),
+}
+"""For each mode and each value of the selector's two low bits: which byte goes where, lowest byte first."""
+
+
+def _permute_mode(b: Body, f: Fields, x: str, y: str, selector: str) -> str:
+    which = b.op(f"and i32 {selector}, 3")
+    nibbles = "0"
+    for n, digits in enumerate(_PERMUTATIONS[f["mode"]]):
+        value = sum(int(d) << 4 * k for k, d in enumerate(digits))
+        nibbles = b.op(f"select i1 {b.op(f'icmp eq i32 {which}, {n}')}, i32 {value}, i32 {nibbles}")
+    return _permute(b, f, x, y, nibbles)
+
+
+def _dp2a(b: Body, f: Fields, x: str, y: str, total: str) -> str:
+    """Two 16-bit elements of x with the lower or the upper two bytes of y."""
+    for lane in range(2):
+        byte_at = 8 * (lane + (2 if f["half"] == "hi" else 0))
+        word = b.op(f"trunc i32 {b.op(f'lshr i32 {x}, {16 * lane}')} to i16")
+        byte = b.op(f"trunc i32 {b.op(f'lshr i32 {y}, {byte_at}')} to i8")
+        wide = b.op(f"{'sext' if f['t'][0] == 's' else 'zext'} i16 {word} to i32")
+        narrow = b.op(f"{'sext' if f['u'][0] == 's' else 'zext'} i8 {byte} to i32")
+        total = b.op(f"add i32 {total}, {b.op(f'mul i32 {wide}, {narrow}')}")
+    return total
+
+
+def _clamped_or_wrapped(b: Body, f: Fields, value: str) -> str:
+    if f["mode"] == "wrap":
+        return b.op(f"and i32 {value}, 31")
+    return b.call("i32", "llvm.umin.i32", ("i32", value), ("i32", 32))
+
+
+def _mask(b: Body, f: Fields, position: str, count: str) -> str:
+    """`count` ones from `position` on."""
+    at, n = _clamped_or_wrapped(b, f, position), _clamped_or_wrapped(b, f, count)
+    return _moved(b, 32, _low_ones(b, 32, n), "shl", at)
+
+
+def _extend_from(b: Body, f: Fields, x: str, count: str) -> str:
+    """The low `count` bits, extended; none of them where `count` is 0."""
+    n = _clamped_or_wrapped(b, f, count)
+    kept = b.op(f"and i32 {x}, {_low_ones(b, 32, n)}")
+    if f["t"] == "u32":
+        return kept
+    none = b.op(f"icmp eq i32 {n}, 0")
+    safe = b.op(f"select i1 {none}, i32 0, i32 {b.op(f'sub i32 32, {n}')}")
+    up = b.op(f"shl i32 {x}, {safe}")
+    return b.op(f"select i1 {none}, i32 0, i32 {b.op(f'ashr i32 {up}, {safe}')}")
+
+
+def _nth_set(b: Body, _: Fields, mask: str, base: str, offset: str) -> str:
+    """Where the |offset|-th bit that is set lies, from `base` on, upwards or downwards; all ones where it does not."""
+    down = b.op(f"icmp slt i32 {offset}, 0")
+    step = b.op(f"select i1 {down}, i32 -1, i32 1")
+    size = b.call("i32", "llvm.abs.i32", ("i32", offset), ("i1", "false"))
+    left = b.variable("i32", b.call("i32", "llvm.umax.i32", ("i32", size), ("i32", 1)))
+    last = b.op(f"select i1 {b.op(f'icmp eq i32 {offset}, 0')}, i32 1, i32 32")
+    found = b.variable("i32", -1)
+    with b.loop(0, last) as k:
+        position = b.op(f"add i32 {base}, {b.op(f'mul i32 {k}, {step}')}")
+        inside = b.op(f"icmp ult i32 {position}, 32")
+        safe = b.op(f"and i32 {position}, 31")
+        bit = b.op(f"trunc i32 {b.op(f'lshr i32 {mask}, {safe}')} to i1")
+        with b.when(b.op(f"and i1 {inside}, {bit}")):
+            left.set(b.op(f"sub i32 {left.get()}, 1"))
+            here = b.op(f"icmp eq i32 {left.get()}, 0")
+            found.set(b.op(f"select i1 {here}, i32 {position}, i32 {found.get()}"))
+    return found.get()
+
+
 _G = "integer"
 
 FORMS = (
@@ -172,4 +248,9 @@ FORMS = (
     Form("prmt.b32", "=b32 b32 b32 b32", _permute, _G),
     Form("lop3.b32", "=b32 b32 b32 b32 #", _lop3, _G),
     Form("dp4a.{t:u32|s32}.{u:u32|s32}", "=b32 b32 b32 b32", _dp4a, _G),
+    Form("prmt.b32.{mode:f4e|b4e|rc8|ecl|ecr|rc16}", "=b32 b32 b32 b32", _permute_mode, _G),
+    Form("dp2a.{half:lo|hi}.{t:u32|s32}.{u:u32|s32}", "=b32 b32 b32 b32", _dp2a, _G),
+    Form("bmsk.{mode:clamp|wrap}.b32", "=b32 b32 b32", _mask, _G),
+    Form("szext.{mode:clamp|wrap}.{t:u32|s32}", "=t t b32", _extend_from, _G),
+    Form("fns.b32", "=b32 b32 b32 s32", _nth_set, _G),
 )

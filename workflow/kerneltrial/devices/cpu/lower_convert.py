@@ -1,9 +1,11 @@
 """Conversions. Integer results of floats clamp; a NaN gives 0, or the top bit alone where f64 or 64 bits take part."""
 
+from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_float import LLVM, flush, output
 from kerneltrial.devices.cpu.lower_rounding import directed
+from kerneltrial.devices.cpu.rounding import rounded
 from kerneltrial.devices.cpu.syntax import WIDTHS
 
 Fields = dict[str, str]
@@ -35,6 +37,8 @@ def _clamped(b: Body, f: Fields, x: str) -> str:
 
 def _float_to_integer(b: Body, f: Fields, x: str) -> str:
     s, d = f["s"], f["d"]
+    if s == "f16":
+        return _float_to_integer(b, {**f, "s": "f32"}, half.widen(b, s, x))
     type_, w = LLVM[s], WIDTHS[d]
     if f.get("ftz"):
         x = flush(b, x)
@@ -56,6 +60,10 @@ def _integer_directed(b: Body, f: Fields, x: str) -> str:
     word = "sitofp" if f["s"][0] == "s" else "uitofp"
     exact = b.op(f"{word} i{WIDTHS[f['s']]} {x} to double")
     return directed(b, f["rnd"], exact, "0.0")
+
+
+def _integer_by_host(b: Body, f: Fields, x: str) -> str:
+    return rounded(b, "sitofp" if f["s"][0] == "s" else "uitofp", f["d"], f["rnd"], x)
 
 
 def _extend(b: Body, f: Fields, x: str) -> str:
@@ -80,21 +88,58 @@ def _same(b: Body, f: Fields, x: str) -> str:
 
 
 def _from_half(b: Body, f: Fields, x: str) -> str:
-    return output(b, f, b.op(f"fpext half {x} to float"))
+    return output(b, {**f, "t": "f32"}, half.widen(b, f["s"], x))
+
+
+def _half_to_double(b: Body, f: Fields, x: str) -> str:
+    return output(b, {**f, "t": "f64"}, b.op(f"fpext float {half.widen(b, f['s'], x)} to double"))
+
+
+def _narrowed(b: Body, f: Fields, x: str) -> str:
+    """A float (exact, or rounded to odd) to 16 bits."""
+    t = half.scalar(f["d"])
+    result = half.narrow(b, t, x) if f["rnd"] == ".rn" else half.narrow_directed(b, t, f["rnd"], x)
+    return half.finished(b, f, t, result)
 
 
 def _to_half(b: Body, f: Fields, x: str) -> str:
-    """To nearest even; the NaN is the canonical one."""
-    if f["sat"]:
-        x = output(b, {"sat": f["sat"], "t": "f32"}, x)
-    bits = b.op(f"bitcast half {b.op(f'fptrunc float {x} to half')} to i16")
-    nan = b.op(f"icmp ugt i16 {b.op(f'and i16 {bits}, {0x7FFF}')}, {0x7C00}")
-    return b.op(f"select i1 {nan}, i16 {0x7FFF}, i16 {bits}")
+    return _narrowed(b, f, x)
+
+
+def _double_to_half(b: Body, f: Fields, x: str) -> str:
+    return _narrowed(b, f, half.to_odd(b, x))
+
+
+def _integer_to_half(b: Body, f: Fields, x: str) -> str:
+    """Integers that a double does not hold are far beyond every f16, so that their rounding is lost in the overflow."""
+    word = "sitofp" if f["s"][0] == "s" else "uitofp"
+    return _narrowed(b, f, half.to_odd(b, b.op(f"{word} i{WIDTHS[f['s']]} {x} to double")))
+
+
+def _two_to_pair(b: Body, f: Fields, upper: str, lower: str) -> str:
+    return half.packed(b, _narrowed(b, f, lower), _narrowed(b, f, upper))
+
+
+def _half_to_whole(b: Body, f: Fields, x: str) -> str:
+    """f16 to f16: as it is, or rounded to a whole number, which is exact in float."""
+    if not f["rnd"]:
+        return half.finished(b, f, "f16", half.canonical(b, "f16", x))
+    whole = b.call("float", f"llvm.{_TO_WHOLE[f['rnd']]}.f32", ("float", half.widen(b, "f16", x)))
+    return half.finished(b, f, "f16", half.narrow(b, "f16", whole))
+
+
+def _tf32(b: Body, f: Fields, x: str) -> str:
+    """To nearest with 10 bits behind the point, ties away from zero; the 13 low bits are zero."""
+    bits = b.op(f"bitcast float {x} to i32")
+    nan = b.op(f"icmp ugt i32 {b.op(f'and i32 {bits}, {0x7FFFFFFF}')}, {0x7F800000}")
+    up = b.op(f"and i32 {b.op(f'add i32 {bits}, {0x1000}')}, {-0x2000}")
+    return b.op(f"select i1 {nan}, i32 {0x7FFFFFFF}, i32 {up}")
 
 
 _G = "convert"
 _WHOLE = "{rnd:.rni|.rzi|.rmi|.rpi}"
 _FTZ, _SAT = "{ftz:|.ftz}", "{sat:|.sat}"
+_DIRECTION = "{rnd:.rn|.rz|.rm|.rp}"
 
 FORMS = (
     Form(f"cvt{_SAT}.{{d:{_INTEGERS}}}.{{s:{_INTEGERS}}}", "=d s", _integer, _G),
@@ -104,10 +149,20 @@ FORMS = (
     Form(f"cvt{{rnd:.rn}}.{{d:f32|f64}}.{{s:{_INTEGERS}}}", "=d s", _integer_to_float, _G),
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f32}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_directed, _G),
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f64}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_to_float, _G),
+    Form("cvt{rnd:.rz|.rm|.rp}.{d:f32|f64}.{s:u64|s64}", "=d s", _integer_by_host, _G, host=True),
     Form(f"cvt{_FTZ}{_SAT}.f64.f32", "=f64 f32", _extend, _G),
     Form(f"cvt{{rnd:.rn|.rz|.rm|.rp}}{_FTZ}{_SAT}.f32.f64", "=f32 f64", _shorten, _G, nan=True),
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_FTZ}{_SAT}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True),
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_SAT}.f64.{{t:f64}}", "=f64 f64", _same, _G),
-    Form(f"cvt{_FTZ}{_SAT}.f32.f16", "=f32 f16", _from_half, _G, nan=True),
-    Form(f"cvt.rn{_SAT}.f16.f32", "=b16 f32", _to_half, _G),
+    Form(f"cvt{_FTZ}{_SAT}.f32.{{s:f16}}", "=f32 s", _from_half, _G, nan=True),
+    Form("cvt.f32.{s:bf16}", "=f32 s", _from_half, _G, nan=True),
+    Form(f"cvt{_SAT}.f64.{{s:f16}}", "=f64 s", _half_to_double, _G),
+    Form(f"cvt{_DIRECTION}{_SAT}.{{d:f16}}.f32", "=d f32", _to_half, _G),
+    Form(f"cvt{_DIRECTION}{_SAT}.{{d:f16}}.f64", "=d f64", _double_to_half, _G),
+    Form(f"cvt{_DIRECTION}{_SAT}.{{d:f16}}.{{s:{_INTEGERS}}}", "=d s", _integer_to_half, _G),
+    Form("cvt{rnd:.rn|.rz}{relu:.relu}.{d:f16}.f32", "=d f32", _to_half, _G),
+    Form("cvt{rnd:.rn|.rz}{relu:|.relu}.{d:bf16}.f32", "=d f32", _to_half, _G),
+    Form("cvt{rnd:.rn|.rz}{relu:|.relu}.{d:f16x2|bf16x2}.f32", "=d f32 f32", _two_to_pair, _G),
+    Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_SAT}.f16.f16", "=f16 f16", _half_to_whole, _G),
+    Form("cvt.rna.tf32.f32", "=b32 f32", _tf32, _G),
 )

@@ -10,7 +10,8 @@ from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_integer import combine, set_value
 
 Fields = dict[str, str]
-LLVM = {"f32": "float", "f64": "double", "f16": "half"}
+LLVM = {"f32": "float", "f64": "double"}
+"""The types whose values are floats in LLVM; f16 and bf16 are handled as 16-bit patterns (see `half`)."""
 
 
 def flush(b: Body, x: str) -> str:
@@ -94,7 +95,7 @@ def _copysign(b: Body, f: Fields, sign: str, magnitude: str) -> str:
 
 _ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "num": "ord"}
 _UNORDERED = {"equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "nan": "uno"}
-_COMPARE = {**_ORDERED, **_UNORDERED}
+COMPARE = {**_ORDERED, **_UNORDERED}
 
 
 def _setp(b: Body, f: Fields, x: str, y: str, third: str = "") -> tuple[str, str]:
@@ -103,7 +104,7 @@ def _setp(b: Body, f: Fields, x: str, y: str, third: str = "") -> tuple[str, str
 
 def _compare(b: Body, f: Fields, x: str, y: str) -> str:
     x, y = inputs(b, f, x, y)
-    return b.op(f"fcmp {_COMPARE[f['cmp']]} {LLVM[f['t']]} {x}, {y}")
+    return b.op(f"fcmp {COMPARE[f['cmp']]} {LLVM[f['t']]} {x}, {y}")
 
 
 def _set(b: Body, f: Fields, x: str, y: str) -> str:
@@ -127,7 +128,7 @@ def _testp(b: Body, f: Fields, x: str) -> str:
 
 _S, _D = "fp32", "fp64"
 _RN, _FTZ, _SAT = "{rnd:|.rn}", "{ftz:|.ftz}", "{sat:|.sat}"
-_CMP = "{cmp:" + "|".join(_COMPARE) + "}"
+_CMP = "{cmp:" + "|".join(COMPARE) + "}"
 _WHAT = "{what:" + "|".join(_CLASSES) + "}"
 _BOOL = "{bool:.and|.or|.xor}"
 

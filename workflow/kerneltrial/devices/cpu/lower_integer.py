@@ -52,12 +52,21 @@ def _multiply_add(b: Body, f: Fields, x: str, y: str, z: str) -> str:
 
 
 def _mul24(b: Body, f: Fields, x: str, y: str) -> str:
-    """The low 32 bits of the product of the low 24 bits."""
+    """Bits 0 to 31, or 16 to 47, of the product of the low 24 bits."""
     parts = []
     for value in (x, y):
         up = b.op(f"shl i32 {value}, 8")
         parts.append(b.op(f"{'ashr' if _signed(f) else 'lshr'} i32 {up}, 8"))
+    if f.get("half") == "hi":
+        wide = [b.op(f"{'sext' if _signed(f) else 'zext'} i32 {part} to i64") for part in parts]
+        product = b.op(f"mul i64 {wide[0]}, {wide[1]}")
+        return b.op(f"trunc i64 {b.op(f'lshr i64 {product}, 16')} to i32")
     return b.op(f"mul i32 {parts[0]}, {parts[1]}")
+
+
+def _mad_saturating(b: Body, _: Fields, x: str, y: str, z: str) -> str:
+    high = _multiply(b, {"t": "s32", "half": ".hi"}, x, y)
+    return b.call("i32", "llvm.sadd.sat.i32", ("i32", high), ("i32", z))
 
 
 def _mad24(b: Body, f: Fields, x: str, y: str, z: str) -> str:
@@ -159,6 +168,9 @@ FORMS = (
     Form(f"mad{{half:.lo|.hi}}.{{t:{_ALL}}}", "=t t t t", _multiply_add, _G),
     Form("mad{half:.wide}.{t:u16|s16}", "=b32 t t b32", _multiply_add, _G),
     Form("mad{half:.wide}.{t:u32|s32}", "=b64 t t b64", _multiply_add, _G),
+    Form("mad.hi.sat.s32", "=s32 s32 s32 s32", _mad_saturating, _G),
+    Form("mul24.{half:hi}.{t:u32|s32}", "=t t t", _mul24, _G),
+    Form("mad24.{half:hi}.{t:u32|s32}", "=t t t t", _mad24, _G),
     Form("mul24.lo.{t:u32|s32}", "=t t t", _mul24, _G),
     Form("mad24.lo.{t:u32|s32}", "=t t t t", _mad24, _G),
     Form(f"{{op:div}}.{{t:{_ALL}}}", "=t t t", _divide, _G),

@@ -97,6 +97,8 @@ def _store(g: Generator, instruction: Instruction, f: Fields) -> None:
     lanes = int(f["v"][2:] or 1) if f["v"] else 1
     if len(items) != lanes or (lanes > 1) != isinstance(source, Vector):
         raise unsupported_instruction(f"{instruction.opcode} with {len(items)} registers", instruction.line)
+    if f.get("sem", "").startswith(".release"):
+        published(g)
     values = []
     for item in items:
         if isinstance(item, Register) and WIDTHS[g.function.registers[item.index]] < width:
@@ -156,6 +158,18 @@ def _isspacep(g: Generator, instruction: Instruction, f: Fields) -> None:
     g.assign(target, "pred", result, instruction)
 
 
+def published(g: Generator) -> None:
+    """Under all checks: note a fence for the whole card."""
+    if g.level == "all":
+        g.body.call("void", "kt_fence", ("ptr", "%blk"))
+
+
+def _fence(g: Generator, instruction: Instruction, f: Fields) -> None:
+    """Threads run one after the other and write through, so that only the check of races has to know."""
+    if f["scope"] != "cta":
+        published(g)
+
+
 def _nothing(g: Generator, instruction: Instruction, f: Fields) -> None:
     """Threads run one after the other and write through, so every order that PTX asks for is kept."""
 
@@ -184,6 +198,9 @@ FORMS = (
     Form(f"st{_ORDER_ST}{_DATA}{_L1}{_V}.{_TYPES}", "[] {}", _store, "store", raw=True),
     Form("cvta{to:|.to}.{space:global|const|shared|shared::cta|local}.u64", "=u64 u64", _cvta, "integer", raw=True),
     Form("isspacep.{space:global|shared|shared::cta|local}", "=pred u64", _isspacep, "integer", raw=True),
-    Form(f"membar.{{scope:{_FENCE}|gl}}", "", _nothing, "fence", raw=True),
-    Form(f"fence{{sem:|.sc|.acq_rel}}.{{scope:{_FENCE}}}", "", _nothing, "fence", raw=True),
+    Form("prefetch{space:|.global|.local}.{level:L1|L2}", "[]", _nothing, "fence", raw=True),
+    Form("prefetchu.L1", "[]", _nothing, "fence", raw=True),
+    Form("nanosleep.u32", "b32", _nothing, "fence", raw=True),
+    Form(f"membar.{{scope:{_FENCE}|gl}}", "", _fence, "fence", raw=True),
+    Form(f"fence{{sem:|.sc|.acq_rel}}.{{scope:{_FENCE}}}", "", _fence, "fence", raw=True),
 )  # fmt: skip

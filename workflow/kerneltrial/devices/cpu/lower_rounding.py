@@ -1,4 +1,4 @@
-"""f32 arithmetic with directed rounding (.rz, .rm, .rp), exact by way of double.
+"""Directed rounding (.rz, .rm, .rp): sums and products of f32 exact by way of double, the rest by `rounding`.
 
 A product of floats is exact in double. A sum is a double and the error of its rounding (Knuth's TwoSum, exact where
 nothing overflows, and floats cannot overflow a double). Rounding to nearest float and comparing with the exact value
@@ -8,6 +8,7 @@ tells whether to go one float down or up.
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_float import inputs, output
+from kerneltrial.devices.cpu.rounding import rounded
 
 Fields = dict[str, str]
 
@@ -83,11 +84,27 @@ def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
     return output(b, f, _sum(b, f["rnd"], b.op(f"fmul double {x}, {y}"), z))
 
 
-_TAIL = "{rnd:.rz|.rm|.rp}{ftz:|.ftz}{sat:|.sat}.f32"
+def _by_host(b: Body, f: Fields, *values: str) -> str:
+    """In the host's own rounding mode. A reciprocal is a quotient."""
+    t, name = f["t"], f["op"]
+    ready = inputs(b, f, *values)
+    if name == "rcp":
+        name, ready = "div", ["1.0", *ready]
+    return output(b, f, rounded(b, "fma" if name == "mad" else name, t, f["rnd"], *ready))
+
+
+_RND = "{rnd:.rz|.rm|.rp}"
+_TAIL = f"{_RND}{{ftz:|.ftz}}{{sat:|.sat}}.f32"
+_COUNTS = (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("fma", 3), ("mad", 3), ("sqrt", 1), ("rcp", 1))
 
 FORMS = (
     Form(f"add{_TAIL}", "=f32 f32 f32", _add, "fp32", nan=True),
     Form(f"sub{_TAIL}", "=f32 f32 f32", _sub, "fp32", nan=True),
     Form(f"mul{_TAIL}", "=f32 f32 f32", _mul, "fp32", nan=True),
-    Form(f"fma{_TAIL}", "=f32 f32 f32 f32", _fma, "fp32", nan=True),
+    Form(f"{{op:fma}}{_TAIL}", "=f32 f32 f32 f32", _fma, "fp32", nan=True),
+    Form(f"{{op:mad}}{_TAIL}", "=f32 f32 f32 f32", _fma, "fp32", nan=True),
+    Form(f"{{op:div}}{_RND}{{ftz:|.ftz}}.{{t:f32}}", "=t t t", _by_host, "fp32", nan=True, host=True),
+    Form(f"{{op:sqrt}}{_RND}{{ftz:|.ftz}}.{{t:f32}}", "=t t", _by_host, "fp32", nan=True, host=True),
+    Form(f"{{op:rcp}}{_RND}{{ftz:|.ftz}}.{{t:f32}}", "=t t", _by_host, "fp32", nan=True, host=True),
+    *(Form(f"{{op:{op}}}{_RND}.{{t:f64}}", "=t" + " t" * n, _by_host, "fp64", host=True) for op, n in _COUNTS),
 )

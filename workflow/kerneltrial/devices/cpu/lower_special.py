@@ -1,7 +1,8 @@
 """Approximate functions of f32: computed in double and rounded once, so within 1 ulp and inside every documented bound.
 
 The hardware's own last bits may differ. PTX documents 2 ulp for ex2 and div, 1 ulp for rcp, 2^-22.9 relative for
-rsqrt, 2^-22 for lg2 (absolute near 1), 2^-20.5 absolute for sin and cos in [-pi, pi], 2^-11 relative for tanh.
+rsqrt, 2^-22 for lg2 (absolute near 1), 2^-20.5 absolute for sin and cos in [-pi, pi], 2^-11 relative for tanh. Of f64
+it has reciprocals and roots that look at the upper half of the operand and give the upper half of the result.
 """
 
 import math
@@ -30,7 +31,7 @@ def real(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def _power_of_two(b: Body, x: str) -> str:
+def power_of_two(b: Body, x: str) -> str:
     """2^x in double, by the Taylor series of 2^f for |f| <= 1/2 (error below 1e-16) and a scale by 2^n."""
     whole = b.call("double", "llvm.rint.f64", ("double", x))
     part = b.op(f"fsub double {x}, {whole}")
@@ -51,7 +52,7 @@ def _power_of_two(b: Body, x: str) -> str:
 
 def _ex2(b: Body, f: Fields, x: str) -> str:
     (x,) = inputs(b, f, x)
-    return output(b, f, _narrow(b, _power_of_two(b, _wide(b, x))))
+    return output(b, f, _narrow(b, power_of_two(b, _wide(b, x))))
 
 
 def _library(name: str) -> "object":
@@ -80,6 +81,25 @@ def _rsqrt(b: Body, f: Fields, x: str) -> str:
     return output(b, f, _narrow(b, b.op(f"fdiv double 1.0, {root}")))
 
 
+def _upper_half(b: Body, x: str) -> str:
+    """A double with its lower 32 bits cleared, a subnormal one as zero of its sign."""
+    bits = b.op(f"bitcast double {x} to i64")
+    exponent = b.op(f"and i64 {bits}, {0x7FF << 52}")
+    small = b.op(f"icmp eq i64 {exponent}, 0")
+    kept = b.op(f"select i1 {small}, i64 {-(1 << 63)}, i64 {-(1 << 32)}")
+    return b.op(f"bitcast i64 {b.op(f'and i64 {bits}, {kept}')} to double")
+
+
+def _gross(b: Body, f: Fields, x: str) -> str:
+    """Of the upper 32 bits alone, and only those of the result: a start for iterations."""
+    of = _upper_half(b, x)
+    if f["op"] == "rsqrt":
+        of = b.call("double", "llvm.sqrt.f64", ("double", of))
+    nan = b.op(f"fcmp uno double {of}, 0.0")
+    result = _upper_half(b, b.op(f"fdiv double 1.0, {of}"))
+    return b.op(f"select i1 {nan}, double {real(math.nan)}, double {result}")
+
+
 def _div(b: Body, f: Fields, x: str, y: str) -> str:
     """div.approx gives 0 for divisors above 2^126 (NaN for an infinite dividend); div.full has the whole range."""
     x, y = inputs(b, f, x, y)
@@ -106,4 +126,6 @@ FORMS = (
     Form(f"sqrt.approx{_FTZ}.f32", "=f32 f32", _sqrt, _G, nan=True),
     Form(f"rsqrt.approx{_FTZ}.f32", "=f32 f32", _rsqrt, _G, nan=True),
     Form(f"div.{{kind:approx|full}}{_FTZ}.f32", "=f32 f32 f32", _div, _G, nan=True),
+    Form("{op:rcp}.approx.ftz.{t:f64}", "=t t", _gross, _G),
+    Form("{op:rsqrt}.approx.ftz.{t:f64}", "=t t", _gross, _G),
 )

@@ -1,7 +1,7 @@
 """Barriers and collectives of a warp. A thread hands over its words, waits, and resumes with all lanes' words in view.
 
 What a lane reads from one that did not take part is the launch's poison, so that a result that depends on it differs
-between two poisons.
+between two poisons; a shuffle that reads from a lane which its mask names and which has ended is a finding.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.forms import Form
-from kerneltrial.devices.cpu.syntax import Instruction, Pair
+from kerneltrial.devices.cpu.syntax import WIDTHS, Instruction, Operand, Pair
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.generator import Generator
@@ -18,10 +18,63 @@ if TYPE_CHECKING:
 Fields = dict[str, str]
 
 
+def _barrier_number(
+    g: Generator, instruction: Instruction, number: Operand, count: Operand | None, vote: str = ""
+) -> str:
+    """The number of a barrier, with the count that it waits for noted where there is one: a multiple of 32."""
+    b = g.body
+    for operand in (number, count):
+        if operand is not None:
+            g.same_width(operand, 32, instruction)
+    value = g.bits(number, 32)
+    g.require(b.op(f"icmp ult i32 {value}, 16"), g.site(instruction, kind="mask"))
+    expected = "0"
+    if count is not None:
+        expected = g.bits(count, 32)
+        low = b.op(f"and i32 {expected}, 31")
+        whole = b.op(f"icmp eq i32 {low}, 0")
+        inside = b.op(f"icmp ult i32 {b.op(f'sub i32 {expected}, 1')}, 1024")
+        g.require(b.op(f"and i1 {whole}, {inside}"), g.site(instruction, kind="mask"))
+    if vote:
+        brought = b.op(f"zext i1 {vote} to i32")
+        expected = b.op(f"or i32 {expected}, {b.op(f'shl i32 {brought}, {at.VOTE_SHIFT}')}")
+    b.set_field("%ctx", at.EXPECTED, "i32", expected)
+    return value
+
+
 def _barrier(g: Generator, instruction: Instruction, f: Fields) -> None:
-    number = g.bits(instruction.operands[0], 32)
-    g.require(g.body.op(f"icmp ult i32 {number}, 16"), g.site(instruction, kind="mask"))
-    g.wait(at.AT_BARRIER, number, [], instruction)
+    number, *count = instruction.operands
+    value = _barrier_number(g, instruction, number, count[0] if count else None)
+    g.wait(at.AT_BARRIER, value, [], instruction)
+
+
+def _arrive(g: Generator, instruction: Instruction, f: Fields) -> None:
+    number, count = instruction.operands
+    value = _barrier_number(g, instruction, number, count)
+    g.body.call("void", "kt_arrive", ("ptr", "%blk"), ("ptr", "%ctx"), ("i32", value))
+
+
+def _barrier_reduction(g: Generator, instruction: Instruction, f: Fields) -> None:
+    """How many of the threads that a barrier releases brought a true predicate."""
+    target, number, *count, source = instruction.operands
+    b = g.body
+    vote = g.predicate(source, instruction)
+    value = _barrier_number(g, instruction, number, count[0] if count else None, vote)
+    g.wait(at.AT_BARRIER, value, [], instruction)
+    votes, voters = g.context_field(at.VOTES), g.context_field(at.VOTERS)
+    match f["what"]:
+        case "popc":
+            g.assign(target, "u32", votes, instruction)
+        case "and":
+            g.assign(target, "pred", b.op(f"icmp eq i32 {votes}, {voters}"), instruction)
+        case _:
+            g.assign(target, "pred", b.op(f"icmp ne i32 {votes}, 0"), instruction)
+
+
+def _active(g: Generator, instruction: Instruction, f: Fields) -> None:
+    """The lanes that meet here: as many as can, since each runs as far as it can before any goes on."""
+    g.wait(at.AT_MEETING, "-1", [], instruction)
+    g.assign(instruction.operands[0], "b32", g.context_field(at.GROUP), instruction)
 
 
 def _own_lane_named(g: Generator, instruction: Instruction, mask: str) -> None:
@@ -43,6 +96,11 @@ def _warp_barrier(g: Generator, instruction: Instruction, f: Fields) -> None:
     g.wait(at.AT_WARP_BARRIER, mask, [], instruction)
 
 
+def visible_words(g: Generator) -> int:
+    """Where in a context the words begin that the lanes of the last collective see."""
+    return at.PUBLIC + 4 * g.layout.public_words
+
+
 def word_of_lane(g: Generator, lane: str, word: int = 0) -> str:
     """A word that another lane handed over; the launch's poison where that lane did not take part."""
     b = g.body
@@ -51,9 +109,22 @@ def word_of_lane(g: Generator, lane: str, word: int = 0) -> str:
     distance = b.op(f"sext i32 {b.op(f'sub i32 {lane}, {g.context_field(at.LANE)}')} to i64")
     distance = b.op(f"select i1 {took_part}, i64 {distance}, i64 0")
     start = b.op(f"getelementptr i8, ptr %ctx, i64 {b.op(f'mul i64 {distance}, {g.layout.context_bytes}')}")
-    value = b.field(start, at.PUBLIC + 4 * g.layout.public_words + 4 * word, "i32")
+    value = b.field(start, visible_words(g) + 4 * word, "i32")
     poison = b.field("%blk", at.BLOCK["poison"], "i32", "!invariant.load !0")
     return b.op(f"select i1 {took_part}, i32 {value}, i32 {poison}")
+
+
+def _still_there(g: Generator, instruction: Instruction, mask: str, lane: str) -> None:
+    """Under all checks: a lane that the mask names and that is read from must not have ended before."""
+    if g.level != "all":
+        return
+    b = g.body
+    linear = b.op(f"add i32 {b.op(f'sub i32 {g.context_field(at.LINEAR)}, {g.context_field(at.LANE)}')}, {lane}")
+    exists = b.op(f"icmp ult i32 {linear}, {b.field('%blk', at.BLOCK['threads'], 'i32')}")
+    bits = b.op(f"and i32 {mask}, {b.op(f'xor i32 {g.context_field(at.GROUP)}, -1')}")
+    named = b.op(f"trunc i32 {b.op(f'lshr i32 {bits}, {lane}')} to i1")
+    ended = b.op(f"and i1 {named}, {exists}")
+    g.require(b.op(f"xor i1 {ended}, true"), g.site(instruction, kind="ended"), b.op(f"zext i32 {lane} to i64"))
 
 
 def _shuffle(g: Generator, instruction: Instruction, f: Fields) -> None:
@@ -82,6 +153,7 @@ def _shuffle(g: Generator, instruction: Instruction, f: Fields) -> None:
             other = b.op(f"or i32 {low}, {b.op(f'and i32 {amount}, {rest}')}")
     inside = b.op(f"icmp {'sge' if f['mode'] == 'up' else 'sle'} i32 {other}, {high}")
     from_lane = b.op(f"and i32 {b.op(f'select i1 {inside}, i32 {other}, i32 {lane}')}, 31")
+    _still_there(g, instruction, g.bits(mask, 32), from_lane)
     value = word_of_lane(g, from_lane)
     first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     g.assign(first, "b32", value, instruction)
@@ -124,20 +196,40 @@ def _vote(g: Generator, instruction: Instruction, f: Fields) -> None:
     g.assign(target, "pred", result, instruction)
 
 
-def _match_any(g: Generator, instruction: Instruction, f: Fields) -> None:
-    """The lanes that hold the same word as this one."""
-    target, source, mask = instruction.operands
+def _words(g: Generator, operand: Operand, width: int, instruction: Instruction) -> list[str]:
+    """A value of 32 or 64 bits as the words that a lane hands over."""
+    g.same_width(operand, width, instruction)
+    value = g.bits(operand, width)
+    if width == 32:
+        return [value]
     b = g.body
-    for operand in (source, mask):
-        g.same_width(operand, 32, instruction)
-    _meet(g, instruction, g.bits(mask, 32), [g.bits(source, 32)])
-    own = g.bits(source, 32)
+    return [b.op(f"trunc i64 {value} to i32"), b.op(f"trunc i64 {b.op(f'lshr i64 {value}, 32')} to i32")]
+
+
+def _match(g: Generator, instruction: Instruction, f: Fields) -> None:
+    """The lanes that hold the same value as this one; of .all, all lanes if they agree, or none."""
+    target, source, mask = instruction.operands
+    b, width = g.body, WIDTHS[f["t"]]
+    g.same_width(mask, 32, instruction)
+    _meet(g, instruction, g.bits(mask, 32), _words(g, source, width, instruction))
+    own = _words(g, source, width, instruction)
 
     def combine(total: str, value: str, lane: str) -> str:
-        same = b.op(f"zext i1 {b.op(f'icmp eq i32 {value}, {own}')} to i32")
-        return b.op(f"or i32 {total}, {b.op(f'shl i32 {same}, {lane}')}")
+        same = b.op(f"icmp eq i32 {value}, {own[0]}")
+        if width == 64:
+            same = b.op(f"and i1 {same}, {b.op(f'icmp eq i32 {word_of_lane(g, lane, 1)}, {own[1]}')}")
+        wide = b.op(f"zext i1 {same} to i32")
+        return b.op(f"or i32 {total}, {b.op(f'shl i32 {wide}, {lane}')}")
 
-    g.assign(target, "b32", _fold(g, "0", combine), instruction)
+    found = _fold(g, "0", combine)
+    if f["mode"] == "any":
+        g.assign(target, "b32", found, instruction)
+        return
+    agree = b.op(f"icmp eq i32 {found}, {g.context_field(at.GROUP)}")
+    first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
+    g.assign(first, "b32", b.op(f"select i1 {agree}, i32 {found}, i32 0"), instruction)
+    if second is not None:
+        g.assign(second, "pred", agree, instruction)
 
 
 _REDUCTIONS = {"add": "0", "and": "-1", "or": "0", "xor": "0"}
@@ -160,14 +252,28 @@ def _redux(g: Generator, instruction: Instruction, f: Fields) -> None:
 
 _G = "collective"
 
+_B = "bar{cta:|.cta}"
+_B2 = "barrier{cta:|.cta}"
+_ALIGNED = "{aligned:|.aligned}"
+
 FORMS = (
-    Form("bar{cta:|.cta}.sync", "b32", _barrier, "barrier", raw=True, sync=True),
-    Form("barrier{cta:|.cta}.sync{aligned:|.aligned}", "b32", _barrier, "barrier", raw=True, sync=True),
+    Form(f"{_B}.sync", "b32 b32?", _barrier, "barrier", raw=True, sync=True),
+    Form(f"{_B2}.sync{_ALIGNED}", "b32 b32?", _barrier, "barrier", raw=True, sync=True),
+    Form(f"{_B}.arrive", "b32 b32", _arrive, "barrier", raw=True),
+    Form(f"{_B2}.arrive{_ALIGNED}", "b32 b32", _arrive, "barrier", raw=True),
+    Form(f"{_B}.red.{{what:popc}}.u32", "=u32 b32 pred pred?", _barrier_reduction, "barrier", raw=True, sync=True),
+    Form(f"{_B}.red.{{what:and|or}}.pred", "=pred b32 pred pred?", _barrier_reduction, "barrier", raw=True, sync=True),
+    Form(f"{_B2}.red.{{what:popc}}{_ALIGNED}.u32", "=u32 b32 pred pred?", _barrier_reduction, "barrier", raw=True,
+         sync=True),
+    Form(f"{_B2}.red.{{what:and|or}}{_ALIGNED}.pred", "=pred b32 pred pred?", _barrier_reduction, "barrier", raw=True,
+         sync=True),
     Form("bar.warp.sync", "b32", _warp_barrier, "barrier", raw=True, sync=True),
+    Form("activemask.b32", "=b32", _active, _G, raw=True, sync=True),
     Form("shfl.sync.{mode:up|down|bfly|idx}.b32", "=b32|pred b32 b32 b32 b32", _shuffle, _G, raw=True, sync=True),
     Form("vote.sync.{mode:any|all|uni}.pred", "=pred pred b32", _vote, _G, raw=True, sync=True),
     Form("vote.sync.{mode:ballot}.b32", "=b32 pred b32", _vote, _G, raw=True, sync=True),
-    Form("match.any.sync.b32", "=b32 b32 b32", _match_any, _G, raw=True, sync=True),
+    Form("match.{mode:any}.sync.{t:b32|b64}", "=b32 t b32", _match, _G, raw=True, sync=True, words=2),
+    Form("match.{mode:all}.sync.{t:b32|b64}", "=b32|pred t b32", _match, _G, raw=True, sync=True, words=2),
     Form("redux.sync.{what:add|min|max}.{t:u32|s32}", "=t t b32", _redux, _G, raw=True, sync=True),
     Form("redux.sync.{what:and|or|xor}.{t:b32}", "=t t b32", _redux, _G, raw=True, sync=True),
-)
+)  # fmt: skip

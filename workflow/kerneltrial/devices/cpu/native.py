@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import races, scheduler, tally
+from kerneltrial.devices.cpu import asynchronous, barriers, races, races_global, rounding, scheduler, tally, tensor
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 
@@ -68,13 +68,44 @@ def _fresh_machine() -> Any:
 
 @cache
 def runtime() -> Native:
-    """The scheduler and the shared-memory check, made once a process; kernels find the latter by name."""
+    """The scheduler, and what kernels call by name (checks of shared memory, asynchronous copies); once a process."""
     import llvmlite.binding as llvm
 
-    parts = [part() for part in (*scheduler.PARTS, races.kt_shared, *tally.PARTS)]
+    copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
+    called = ("kt_shared", "kt_global", "kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait")
+    parts = [
+        part()
+        for part in (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
+    ]
     text = module([function for function, _ in parts], [body for _, body in parts])
-    native = compile_module(text, ("run_grid", "kt_shared", "after_pass"))
-    llvm.add_symbol("kt_shared", native.symbols["kt_shared"])
+    native = compile_module(text, ("run_grid", "after_pass", *called))
+    for name in called:
+        llvm.add_symbol(name, native.symbols[name])
+    return native
+
+
+@cache
+def tensor_products() -> Native:
+    """Products of small matrices, made for the first kernel that has some; kernels find them by name."""
+    import llvmlite.binding as llvm
+
+    parts = [tensor.function(product) for product in tensor.PRODUCTS]
+    text = module([function for function, _ in parts], [body for _, body in parts])
+    native = compile_module(text, tuple(product.symbol for product in tensor.PRODUCTS))
+    for name, address in native.symbols.items():
+        llvm.add_symbol(name, address)
+    return native
+
+
+@cache
+def rounding_functions() -> Native:
+    """Arithmetic with directed rounding, made for the first kernel that has some."""
+    import llvmlite.binding as llvm
+
+    names = tuple(rounding.symbol(*entry) for entry in (*rounding.OPERATIONS, *rounding.INTEGERS))
+    native = compile_module(rounding.text(), names)
+    for name, address in native.symbols.items():
+        llvm.add_symbol(name, address)
     return native
 
 

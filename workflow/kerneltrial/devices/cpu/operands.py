@@ -179,6 +179,10 @@ class Operands:
         if isinstance(place, Register):
             if WIDTHS[self.function.registers[place.index]] < 32:
                 raise unsupported_instruction(f"{instruction.opcode} with a narrow address", instruction.line)
+            if WIDTHS[self.function.registers[place.index]] == 32:
+                # compilers let 32-bit addresses run below zero and come back by the offset; no window is 2 GiB large
+                near = self.body.op(f"sext i32 {self.bits(place, 32)} to i64")
+                return self.body.op(f"add i64 {near}, {memory.offset}")
             start = self.bits(place, 64)
         elif isinstance(place, Symbol | Immediate):
             start = self.bits(place, 64)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from kerneltrial.devices.cpu.asynchronous import RING_BYTES
 from kerneltrial.devices.cpu.flow import Flow, bits
 from kerneltrial.devices.cpu.layout import (
     CONSTANT,
@@ -26,7 +27,7 @@ class Layout:
 
     `shared_bytes` is static; dynamic shared memory begins at `dynamic_offset`. A thread's context is `context_bytes`
     long: fixed fields, words of collectives, `spills` by register, `slots` by number where they must outlive a wait,
-    and `local_bytes` of local memory.
+    a ring of asynchronous copies where it makes any, and `local_bytes` of local memory.
     """
 
     shared: dict[int, int] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Layout:
     public_words: int = 0
     spills: dict[int, int] = field(default_factory=dict)
     slots: dict[int, int] = field(default_factory=dict)
+    ring_offset: int = 0
     context_bytes: int = 0
 
 
@@ -123,5 +125,8 @@ def _context(layout: Layout, function: Function, flow: Flow) -> None:
                 offset = align_up(offset, 16)
                 layout.slots[index] = offset
                 offset += slot.size
+    if any(step.match.form.group == "copy" for block in flow.blocks for step in block.steps):
+        layout.ring_offset = align_up(offset, 16)
+        offset = layout.ring_offset + RING_BYTES
     layout.local_offset = align_up(offset, 16)
     layout.context_bytes = align_up(layout.local_offset + layout.local_bytes, 64)

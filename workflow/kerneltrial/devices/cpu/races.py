@@ -11,8 +11,9 @@ from kerneltrial.devices.cpu.ir import Body
 
 WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH, READER, READ_EPOCH, READ_WARP_EPOCH = range(0, 24, 4)
 RECORD_BYTES = 24
-_WARP, _MANY, _ATOMIC = 0x10000, 0x20000, 0x40000
-"""Who: a thread's number plus 1; one warp's lanes (its number plus _WARP); lanes of several warps. Or'ed: atomic."""
+_WARP, _MANY, _ATOMIC, UNDER_WAY = 0x10000, 0x20000, 0x40000, 0x80000
+"""Who: a thread's number plus 1; one warp's lanes (its number plus _WARP); lanes of several warps. Or'ed: atomic, or an
+asynchronous copy that its thread has not waited for."""
 
 
 class _Check:
@@ -108,6 +109,8 @@ def kt_shared() -> tuple[str, Body]:
         with b.when(b.op(f"and i1 {never}, {b.op(f'xor i1 {plain_write}, true')}"), "!prof !2"):
             _suspect(b)
         writer = b.field(record, WRITER, "i32")
+        with b.when(b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {UNDER_WAY}')}, 0"), "!prof !2"):
+            _report(b, b.op(f"icmp uge i32 {write_epoch}, {block_epoch}"), at.RACE, writer)
         was_atomic = b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {_ATOMIC}')}, 0")
         both_atomic = b.op(f"and i1 {was_atomic}, {b.op('icmp eq i64 %kind, 2')}")
         with_write = check.conflicts(WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)
@@ -144,6 +147,8 @@ def _report(b: Body, condition: str, code: int, other: str) -> None:
 
 def other_in_words(who: int) -> str:
     """Who the other side of a race was, from `fault_other`."""
+    if who & UNDER_WAY:
+        return f"an asynchronous copy of thread {(who & 0xFFFF) - 1}, which has not waited for it"
     who &= ~_ATOMIC
     if who & _MANY:
         return "threads of several warps"

@@ -6,27 +6,8 @@ released together, or the block is deadlocked. The order is fixed, so a run is d
 """
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.barriers import BARRIERS, BLOCK_PARAMETERS, bump, context_of, fault
 from kerneltrial.devices.cpu.ir import Body
-
-_BLOCK_PARAMETERS = "ptr %blk, ptr %contexts, i32 %n"
-
-
-def _context(b: Body, thread: str) -> str:
-    size = b.field("%blk", at.BLOCK["context_bytes"], "i64")
-    wide = b.op(f"sext i32 {thread} to i64")
-    return b.op(f"getelementptr i8, ptr %contexts, i64 {b.op(f'mul i64 {wide}, {size}')}")
-
-
-def _fault(b: Body, code: int, context: str) -> None:
-    b.set_field("%blk", at.BLOCK["fault"], "i64", code)
-    thread = b.op(f"zext i32 {b.field(context, at.LINEAR, 'i32')} to i64")
-    b.set_field("%blk", at.BLOCK["fault_thread"], "i64", thread)
-
-
-def _bump(b: Body, name: str) -> str:
-    more = b.op(f"add i64 {b.field('%blk', at.BLOCK[name], 'i64')}, 1")
-    b.set_field("%blk", at.BLOCK[name], "i64", more)
-    return more
 
 
 def release() -> tuple[str, Body]:
@@ -34,7 +15,7 @@ def release() -> tuple[str, Body]:
     b = Body()
     any_ = b.variable("i1", "false")
     with b.loop("%lo", "%hi") as i:
-        context = _context(b, i)
+        context = context_of(b, i)
         status = b.field(context, at.STATUS, "i32")
         collective = b.op(f"icmp eq i32 {status}, {at.AT_COLLECTIVE}")
         waits = b.op(f"or i1 {collective}, {b.op(f'icmp eq i32 {status}, {at.AT_WARP_BARRIER}')}")
@@ -44,7 +25,7 @@ def release() -> tuple[str, Body]:
             there = b.variable("i32", 0)
             missing = b.variable("i32", 0)
             with b.loop("%lo", "%hi") as j:
-                other = _context(b, j)
+                other = context_of(b, j)
                 bit = b.op(f"shl i32 1, {b.op(f'sub i32 {j}, %lo')}")
                 other_status = b.field(other, at.STATUS, "i32")
                 same = b.op(f"icmp eq i32 {other_status}, {status}")
@@ -61,9 +42,32 @@ def release() -> tuple[str, Body]:
                 any_.set("true")
                 group = b.op(f"and i32 {there.get()}, {mask}")
                 _set_free(b, group, collective)
+    with b.when(b.op(f"xor i1 {any_.get()}, true")):
+        any_.set(_meet(b))
     b.do(f"ret i1 {any_.get()}")
     header = "define internal i1 @release(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)"
     return b.function(header), b
+
+
+def _meet(b: Body) -> str:
+    """A meeting waits for nobody. When nothing else goes on, the lanes at the earliest one in the code are free: so the
+    others, which may come to a later one, reconverge as early as they can."""
+    first = b.variable("i32", 0x7FFFFFFF)
+    group = b.variable("i32", 0)
+    for gather in (False, True):
+        with b.loop("%lo", "%hi") as lane:
+            context = context_of(b, lane)
+            here = b.op(f"icmp eq i32 {b.field(context, at.STATUS, 'i32')}, {at.AT_MEETING}")
+            state = b.field(context, at.STATE, "i32")
+            if not gather:
+                place = b.op(f"select i1 {here}, i32 {state}, i32 {first.get()}")
+                first.set(b.call("i32", "llvm.umin.i32", ("i32", first.get()), ("i32", place)))
+                continue
+            same = b.op(f"and i1 {here}, {b.op(f'icmp eq i32 {state}, {first.get()}')}")
+            bit = b.op(f"shl i32 1, {b.op(f'sub i32 {lane}, %lo')}")
+            group.set(b.op(f"or i32 {group.get()}, {b.op(f'select i1 {same}, i32 {bit}, i32 0')}"))
+    _set_free(b, group.get(), "true")
+    return b.op(f"icmp ne i32 {group.get()}, 0")
 
 
 def _set_free(b: Body, group: str, collective: str) -> None:
@@ -72,7 +76,7 @@ def _set_free(b: Body, group: str, collective: str) -> None:
     with b.loop("%lo", "%hi") as lane:
         bit = b.op(f"lshr i32 {group}, {b.op(f'sub i32 {lane}, %lo')}")
         with b.when(b.op(f"trunc i32 {bit} to i1")):
-            context = _context(b, lane)
+            context = context_of(b, lane)
             b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
             b.set_field(context, at.GROUP, "i32", group)
             step = b.op(f"select i1 {collective}, i32 0, i32 1")
@@ -91,7 +95,7 @@ def run_warp() -> tuple[str, Body]:
     b.jump(again)
     b.place(again)
     with b.loop("%lo", "%hi") as lane:
-        context = _context(b, lane)
+        context = context_of(b, lane)
         runnable = b.op(f"icmp eq i32 {b.field(context, at.STATUS, 'i32')}, {at.RUNNABLE}")
         with b.when(runnable):
             status = b.op(f"call i32 {thread}(ptr %blk, ptr {context})")
@@ -131,11 +135,11 @@ def run_block() -> tuple[str, Body]:
         b.place(b.label())
     waiting = b.op("call i32 @at_barrier(ptr %blk, ptr %contexts, i32 %n)")
     _return_if_not(b, b.op(f"icmp sge i32 {waiting}, 0"))
-    _bump(b, "epoch")
+    bump(b, "epoch")
     b.branch(b.op(f"icmp eq i32 {waiting}, 0"), end, start)
     b.place(end)
     b.do("ret i1 true")
-    return b.function(f"define internal i1 @run_block({_BLOCK_PARAMETERS})"), b
+    return b.function(f"define internal i1 @run_block({BLOCK_PARAMETERS})"), b
 
 
 def _return_if_not(b: Body, condition: str) -> None:
@@ -143,47 +147,6 @@ def _return_if_not(b: Body, condition: str) -> None:
     b.branch(condition, on, off)
     b.place(off)
     b.do("ret i1 false")
-    b.place(on)
-
-
-def at_barrier() -> tuple[str, Body]:
-    """Release the threads at a barrier; give their number, or -1 for a deadlock or a barrier that some never reach."""
-    b = Body()
-    waiting, ended, number = b.variable("i32", 0), b.variable("i32", 0), b.variable("i32", -1)
-    with b.loop(0, "%n") as thread:
-        context = _context(b, thread)
-        status = b.field(context, at.STATUS, "i32")
-        done = b.op(f"icmp eq i32 {status}, {at.DONE}")
-        ended.set(b.op(f"add i32 {ended.get()}, {b.op(f'zext i1 {done} to i32')}"))
-        with b.when(b.op(f"xor i1 {done}, true")):
-            here = b.op(f"icmp eq i32 {status}, {at.AT_BARRIER}")
-            own = b.field(context, at.MASK, "i32")
-            first = b.op(f"icmp eq i32 {number.get()}, -1")
-            same = b.op(f"or i1 {first}, {b.op(f'icmp eq i32 {number.get()}, {own}')}")
-            _stop_if_not(b, b.op(f"and i1 {here}, {same}"), at.DEADLOCK, context)
-            number.set(own)
-            b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
-            b.set_field(context, at.WARP_EPOCH, "i32", 0)
-            waiting.set(b.op(f"add i32 {waiting.get()}, 1"))
-    some = b.op(f"icmp ne i32 {waiting.get()}, 0")
-    with b.when(some):
-        _bump(b, "barriers")
-        checked = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['check_exits'], 'i64')}, 0")
-        missed = b.op(f"and i1 {checked}, {b.op(f'icmp ne i32 {ended.get()}, 0')}")
-        with b.when(missed), b.loop(0, "%n") as thread:
-            context = _context(b, thread)
-            running = b.op(f"icmp ne i32 {b.field(context, at.STATUS, 'i32')}, {at.DONE}")
-            _stop_if_not(b, running, at.EXITED, context)
-    b.do(f"ret i32 {waiting.get()}")
-    return b.function(f"define internal i32 @at_barrier({_BLOCK_PARAMETERS})"), b
-
-
-def _stop_if_not(b: Body, condition: str, code: int, context: str) -> None:
-    on, off = b.label(), b.label()
-    b.branch(condition, on, off)
-    b.place(off)
-    _fault(b, code, context)
-    b.do("ret i32 -1")
     b.place(on)
 
 
@@ -197,24 +160,28 @@ def start_block() -> tuple[str, Body]:
     on, off = b.label(), b.label()
     b.branch(b.op(f"icmp sgt i64 {left}, 0"), on, off)
     b.place(off)
-    _fault(b, at.EXHAUSTED, "%contexts")
+    fault(b, at.EXHAUSTED, "%contexts")
     b.do("ret i1 false")
     b.place(on)
-    b.set_field("%blk", at.BLOCK["block_epoch"], "i64", _bump(b, "epoch"))
+    arrivals = b.op(f"getelementptr i8, ptr %blk, i64 {at.BLOCK['arrived']}")
+    b.call("void", "llvm.memset.p0.i64", ("ptr", arrivals), ("i8", 0), ("i64", 8 * BARRIERS), ("i1", "false"))
+    b.set_field("%blk", at.BLOCK["block_epoch"], "i64", bump(b, "epoch"))
     poison = b.op(f"trunc i64 {b.field('%blk', at.BLOCK['poison'], 'i64')} to i8")
     shared = b.field("%blk", at.BLOCK["shared"], "ptr")
     size = b.field("%blk", at.BLOCK["shared_bytes"], "i64")
     b.call("void", "llvm.memset.p0.i64", ("ptr", shared), ("i8", poison), ("i64", size), ("i1", "false"))
     local, local_bytes = (b.field("%blk", at.BLOCK[name], "i64") for name in ("local_offset", "local_bytes"))
     with b.loop(0, "%n") as thread:
-        context = _context(b, thread)
+        context = context_of(b, thread)
         b.set_field(context, at.STATE, "i32", 0)
         b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
         b.set_field(context, at.WARP_EPOCH, "i32", 0)
+        for part in (at.COPY_HEAD, at.COPY_TAIL, at.COPY_GROUP):
+            b.set_field(context, part, "i32", 0)
         memory = b.op(f"getelementptr i8, ptr {context}, i64 {local}")
         b.call("void", "llvm.memset.p0.i64", ("ptr", memory), ("i8", poison), ("i64", local_bytes), ("i1", "false"))
     b.do("ret i1 true")
-    return b.function(f"define internal i1 @start_block({_BLOCK_PARAMETERS})"), b
+    return b.function(f"define internal i1 @start_block({BLOCK_PARAMETERS})"), b
 
 
 def run_grid() -> tuple[str, Body]:
@@ -227,14 +194,17 @@ def run_grid() -> tuple[str, Body]:
             b.set_field("%blk", at.BLOCK["ctaid.y"], "i64", y)
             with b.loop(0, sizes[0], "i64") as x:
                 b.set_field("%blk", at.BLOCK["ctaid.x"], "i64", x)
+                number = b.op(f"add i64 {b.field('%blk', at.BLOCK['block_number'], 'i64')}, 1")
+                for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
+                    b.set_field("%blk", at.BLOCK[name], "i64", value)
                 for step in ("start_block", "run_block"):
                     on, off = b.label(), b.label()
-                    b.branch(b.op(f"call i1 @{step}({_BLOCK_PARAMETERS})"), on, off)
+                    b.branch(b.op(f"call i1 @{step}({BLOCK_PARAMETERS})"), on, off)
                     b.place(off)
                     b.do("ret i32 1")
                     b.place(on)
     b.do("ret i32 0")
-    return b.function(f"define i32 @run_grid({_BLOCK_PARAMETERS})"), b
+    return b.function(f"define i32 @run_grid({BLOCK_PARAMETERS})"), b
 
 
-PARTS = (release, run_warp, at_barrier, start_block, run_block, run_grid)
+PARTS = (release, run_warp, start_block, run_block, run_grid)

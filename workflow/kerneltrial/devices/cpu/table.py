@@ -3,12 +3,16 @@
 from functools import lru_cache
 
 from kerneltrial.devices.cpu import (
+    lower_async,
     lower_atomic,
     lower_bits,
+    lower_carry,
     lower_control,
     lower_convert,
     lower_float,
+    lower_half,
     lower_integer,
+    lower_matrix,
     lower_memory,
     lower_rounding,
     lower_special,
@@ -36,14 +40,18 @@ from kerneltrial.devices.cpu.syntax import (
 FORMS: tuple[Form, ...] = (
     *lower_integer.FORMS,
     *lower_bits.FORMS,
+    *lower_carry.FORMS,
     *lower_float.FORMS,
+    *lower_half.FORMS,
     *lower_rounding.FORMS,
     *lower_special.FORMS,
     *lower_convert.FORMS,
     *lower_memory.FORMS,
+    *lower_async.FORMS,
     *lower_atomic.FORMS,
     *lower_control.FORMS,
     *lower_warp.FORMS,
+    *lower_matrix.FORMS,
 )
 
 _BY_HEAD: dict[str, list[Form]] = {}
