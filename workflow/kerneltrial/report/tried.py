@@ -83,7 +83,7 @@ def _untried(inputs: Sequence[Array]) -> list[str]:
         found.append(f"magnitudes of {dtype} outside about 2^{low} to 2^{high}, zero apart")
     if any(not _bounded(array) for array in inputs if not is_float(array.dtype)):
         found.append(
-            f"integers further than {DRAWN_INTEGERS:,} from zero but in the draws called wide, which take the whole type"
+            f"integers further than {DRAWN_INTEGERS:,} from zero, but in draws called wide: these take the whole type"
         )
     return found or ["the ends of the contract's bounds"]
 
