@@ -15,9 +15,9 @@ KILLS = int(os.environ.get("KERNELTRIAL_KILLS", "4"))
 
 
 def without_records(finished, folder):
-    """A trial that has its salt, measurements and usage entries, but no record: what is left is to be made."""
+    """A trial that has its salt, measurements, usage and journal, but no record: what is left is to be made."""
     trial = finished.copy(folder)
-    for path in [*trial.results.glob("*.json"), *trial.results.glob("iterations"), *trial.results.glob("journal")]:
+    for path in [*trial.results.glob("*.json"), *trial.results.glob("iterations")]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(trial.folder / ".snakemake")
     shutil.rmtree(trial.folder / "reports")
