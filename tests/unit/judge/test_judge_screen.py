@@ -5,8 +5,16 @@ import time
 import pytest
 
 from kerneltrial.judge.ptx import statements
-from kerneltrial.judge.screen import MAX_PTX_BYTES, screen
-from kerneltrial.records.reason import Reason
+from kerneltrial.judge.screen import MAX_PTX_BYTES
+from kerneltrial.judge.screen import screen as screened
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.screening import Screening
+
+
+def screen(ptx: str, **policy: str) -> Finding | None:
+    """The first finding under the default policy, or under one with `policy` changed."""
+    return next(iter(screened(ptx, Screening(**policy))), None)
+
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 
@@ -70,6 +78,17 @@ REFUSED = {
         "mov.u64 %rd1, calls;", "ld.global.L2::cache_hint.u32 %r1, [%rd2], %rd1;", before=COUNTER
     ),
     "an address as a guard": entry("mov.b64 %rd1, calls;", "@%rd1 bra $L1;", "$L1:", before=COUNTER),
+    "a global that inline assembly declares in a body": entry(
+        "// begin inline asm",
+        "{ .global .align 4 .u32 hidden; atom.global.add.u32 %r2, [hidden], 1; }",
+        "// end inline asm",
+    ),
+    "inline assembly that leaves the body": entry(
+        "ret; }",
+        ".global .align 4 .u32 hidden;",
+        ".func (.reg .u32 r) bump () { atom.global.add.u32 r, [hidden], 1; ret; }",
+        ".visible .entry other() {",
+    ),
     "gives the address back": entry(
         "call.uni (%rd1), f, ();",
         "st.global.u32 [%rd1], 1;",
@@ -97,6 +116,8 @@ REFUSED = {
     "launch from the device": entry(
         before=".extern .func (.param .b32 r) cudaLaunchDeviceV2 (.param .b64 p, .param .b64 s);"
     ),
+    "performance counter": entry("mov.u64 %rd1, %pm0_64;"),
+    "graph": entry("mov.u64 %rd1, %current_graph_exec;"),
     "comment that does not end": HEAD + "/* trap;",
     "body that does not end": HEAD + ".visible .entry k() { ret;",
 }
@@ -224,3 +245,70 @@ def test_too_much_ptx_is_refused_unread() -> None:
 def test_a_guard_is_kept_apart() -> None:
     found = [s for s in statements(entry("@!%p1 bra $L1;", "@%p2 ret;", "$L1:")) if s.guard]
     assert [(s.guard, s.opcode) for s in found] == [("%p1", "bra"), ("%p2", "ret")]
+
+
+REVIEWED = {
+    "cache_policy": (
+        "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;",
+        "ld.global.L2::cache_hint.f32 %f1, [%rd1], %rd2;",
+        "ld.global.L2::evict_last.f32 %f1, [%rd1];",
+        "prefetch.global.L2::evict_last [%rd1];",
+        "applypriority.global.L2::evict_normal [%rd1], 128;",
+    ),
+    "placement": ("mov.u32 %r1, %smid;", "mov.u32 %r1, %nsmid;", "mov.u32 %r1, %warpid;"),
+    "dependent_launch": ("griddepcontrol.wait;", "griddepcontrol.launch_dependents;"),
+}
+
+
+@pytest.mark.parametrize(("topic", "line"), [(topic, line) for topic, lines in REVIEWED.items() for line in lines])
+def test_a_person_is_asked(topic: str, line: str) -> None:
+    finding = screen(entry(line))
+    assert finding is not None
+    assert finding.reason is Reason.NEEDS_REVIEW
+    assert finding.detail.startswith(f"{topic}: line 12: ")
+    assert screen(entry(line), **{topic: "allow"}) is None
+    refused = screen(entry(line), **{topic: "reject"})
+    assert refused is not None
+    assert refused.reason is Reason.FORBIDDEN_INSTRUCTION
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ld.global.L1::no_allocate.f32 %f1, [%rd1];",
+        "ld.global.L2::128B.f32 %f1, [%rd1];",
+        "cp.async.cg.shared.global.L2::128B [%r1], [%rd1], 16;",
+        "st.global.L1::evict_first.f32 [%rd1], %f1;",
+        "prefetch.global.L2 [%rd1];",
+    ],
+)
+def test_routine_uses_of_the_cache_pass(line: str) -> None:
+    assert screen(entry(line)) is None
+
+
+def test_each_topic_is_told_once_and_a_refusal_alone() -> None:
+    both = ("mov.u32 %r1, %smid;", "mov.u32 %r1, %nsmid;", "griddepcontrol.wait;")
+    seen = screened(entry(*both), Screening())
+    assert [finding.detail.partition(":")[0] for finding in seen] == ["placement", "dependent_launch"]
+    (refused,) = screened(entry(*both, "mov.u32 %r1, %clock;"), Screening())
+    assert refused.reason is Reason.FORBIDDEN_INSTRUCTION
+
+
+def test_launches_may_depend_on_each_other_where_there_are_several() -> None:
+    assert screened(entry("griddepcontrol.wait;"), Screening(), several_launches=True) == ()
+
+
+@pytest.mark.parametrize("policy", [{name: "allow"} for name in ("clock", "trap", "module_state", "unknown_function")])
+def test_what_the_policy_allows_passes(policy: dict[str, str]) -> None:
+    (topic,) = policy
+    lines = {"clock": "mov.u32 %r1, %clock;", "trap": "trap;", "module_state": "st.global.u32 [calls], %r1;"}
+    function = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
+    ptx = entry(lines.get(topic, "ret;"), before=COUNTER + (function if topic == "unknown_function" else ""))
+    assert screen(ptx) is not None
+    assert screen(ptx, **policy) is None
+
+
+def test_ptx_that_cannot_be_read_is_refused_whatever_the_policy() -> None:
+    allow_all = Screening(**dict.fromkeys(Screening.__struct_fields__, "allow"))
+    (finding,) = screened(HEAD + "/* trap;", allow_all)
+    assert finding.reason is Reason.FORBIDDEN_INSTRUCTION

@@ -15,6 +15,7 @@ from kerneltrial.records.contract import Range
 from kerneltrial.records.plan import LaunchPlan, Scratch
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.screening import Screening
 from kerneltrial.records.validation import Invalid, Unchecked, Validated
 
 State = dict[str, Any]
@@ -240,6 +241,25 @@ def test_a_screened_binary_never_runs(tmp_path: Path) -> None:
     outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(ptx), plan(), runner)
     assert outcome.reason is Reason.FORBIDDEN_INSTRUCTION
     assert runner.loaded == 0
+
+
+SMID = ".visible .entry k() {\n .reg .u32 %r<2>;\n mov.u32 %r1, %smid;\n ret;\n}\n"
+
+
+def test_what_a_person_must_look_at_is_judged_and_stays_unchecked(tmp_path: Path) -> None:
+    right = Judge(setup(tmp_path)).judge_candidate(built(), binary(SMID), plan(), FakeRunner())
+    assert isinstance(right, Unchecked)
+    assert right.reason is Reason.NEEDS_REVIEW
+    assert "placement: line 3: reads %smid" in right.detail
+    wrong = Judge(setup(tmp_path)).judge_candidate(built(), binary(SMID), plan(), FakeRunner(zeros))
+    assert isinstance(wrong, Invalid)
+    assert wrong.reason is Reason.WRONG_VALUES
+
+
+def test_what_the_trial_allows_is_valid(tmp_path: Path) -> None:
+    allowed = Protocol(screening=Screening(placement="allow"))
+    outcome = Judge(setup(tmp_path, protocol=allowed)).judge_candidate(built(), binary(SMID), plan(), FakeRunner())
+    assert isinstance(outcome, Validated)
 
 
 def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from kerneltrial.build.messages import Compiled, CompilerReply, NvrtcRequest, Re
 
 NAME = "candidate.cu"
 # What the C library's headers define and NVRTC has none of; the line directive keeps the source's own line numbers.
+# Diagnostic 47, of macros defined anew, is off: the toolkit's C++ headers define these too.
 PRELUDE = """\
+#pragma nv_diag_suppress 47
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 #define HUGE_VALF INFINITY

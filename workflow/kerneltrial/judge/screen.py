@@ -1,35 +1,49 @@
-"""A first look at PTX before anything runs: what no kernel of a trial may do, found by parsing.
+"""A first look at PTX before anything runs: what a kernel of a trial should not do, found by parsing.
 
-Refused as SOURCE_REFUSED: PTX above MAX_PTX_BYTES. As FORBIDDEN_INSTRUCTION: module-scope memory in the `.global` space
-that is used in any way but read by plain loads (state that outlives a call; tables pass, in `.const` without a look);
-reads of clocks and of the grid's number (a kernel that can tell one call from another); `trap`, `brkpt`, `discard`;
-calls of functions that the module does not define, such as `vprintf`, `malloc` or a launch from the device.
+What is found belongs to a topic of `records.screening`, whose policy says what follows:
+
+- `module_state`: module-scope memory in the `.global` space that is used in any way but read by plain loads (state
+  that outlives a call; tables pass, in `.const` without a look).
+- `clock`, `launch_identity`: registers by which a kernel can tell one call from another: clocks and performance
+  counters; the grid's number, the graph that it is launched from.
+- `unknown_function`: functions that the module does not define (`vprintf`, `malloc`, a launch from the device).
+- `trap`: `trap`, `brkpt`. `discard`: what destroys data in the cache.
+- `cache_policy`: what keeps data in the L2 for a later call: cache policies and hints, `evict_last`.
+- `placement`: registers that tell on which multiprocessor and in which slot a block runs, as no result should.
+- `dependent_launch`: `griddepcontrol`. Routine where a plan has several launches, so seen only where one has one.
+
+Refused by no policy but always: PTX above MAX_PTX_BYTES (SOURCE_REFUSED), and PTX that cannot be read to its end.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple, get_args
 
 from kerneltrial.judge.ptx import Statement, is_name, statements
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.screening import Action, Screening, Topic
 
 MAX_PTX_BYTES: Final = 16 << 20
 """Reading takes one to four seconds a MiB at worst, in the judge's own process; kernels have some 10 to 500 KiB."""
 
-_REGISTERS: Final = {
-    "%clock": "a clock",
-    "%clock_hi": "a clock",
-    "%clock64": "a clock",
-    "%globaltimer": "a clock",
-    "%globaltimer_lo": "a clock",
-    "%globaltimer_hi": "a clock",
-    "%gridid": "the number of the launch",
+_REGISTERS: Final[dict[str, tuple[Topic, str]]] = {
+    **dict.fromkeys(("%clock", "%clock_hi", "%clock64"), ("clock", "a clock")),
+    **dict.fromkeys(("%globaltimer", "%globaltimer_lo", "%globaltimer_hi"), ("clock", "a clock")),
+    **{f"%pm{n}{suffix}": ("clock", "a performance counter") for n in range(8) for suffix in ("", "_64")},
+    "%gridid": ("launch_identity", "the number of the launch"),
+    "%current_graph_exec": ("launch_identity", "the graph that launches it"),
+    **dict.fromkeys(("%smid", "%nsmid"), ("placement", "where the block runs")),
+    **dict.fromkeys(("%warpid", "%nwarpid"), ("placement", "the slot of a warp")),
 }
-_OPCODES: Final = {
-    "trap": "ends the whole grid",
-    "brkpt": "waits for a debugger",
-    "discard": "destroys data in the cache",
+_OPCODES: Final[dict[str, tuple[Topic, str]]] = {
+    "trap": ("trap", "ends the whole grid"),
+    "brkpt": ("trap", "waits for a debugger"),
+    "discard": ("discard", "destroys data in the cache"),
+    "createpolicy": ("cache_policy", "makes a cache policy"),
+    "applypriority": ("cache_policy", "changes what the cache keeps"),
+    "griddepcontrol": ("dependent_launch", "lets launches overlap, and the plan has but one"),
 }
+_KEEPS_IN_CACHE: Final = frozenset({"L2::cache_hint", "L2::evict_last"})
 # Operands (0 is the result) in which an address may stand. Of `mad`, only the summand; `selp` chooses by a predicate,
 # which cannot come from an address, since nothing that makes a predicate may use one.
 _ADDRESS_ARITHMETIC: Final = {
@@ -42,40 +56,64 @@ _ADDRESS_ARITHMETIC: Final = {
 }
 
 
-def screen(ptx: str) -> Finding | None:
-    """The first thing that is refused, or None. PTX that cannot be read to its end is refused too."""
+class Sight(NamedTuple):
+    """Something that the screen saw, and under which topic it falls."""
+
+    topic: Topic
+    detail: str
+
+
+def screen(ptx: str, policy: Screening, *, several_launches: bool = False) -> tuple[Finding, ...]:
+    """What is refused (one finding, alone), or what a person should look at (one a topic), or nothing.
+
+    `several_launches`: every variant of the plan has more than one launch.
+    """
     if len(ptx) > MAX_PTX_BYTES:
         detail = f"{len(ptx)} bytes of PTX are too many to look at; the limit is {MAX_PTX_BYTES >> 20} MiB"
-        return Finding(reason=Reason.SOURCE_REFUSED, detail=detail)
+        return (Finding(reason=Reason.SOURCE_REFUSED, detail=detail),)
     try:
         found = list(statements(ptx))
     except ValueError as error:
-        return _refused(f"the PTX cannot be read: {error}")
-    return _first(_special_registers(found), _opcodes(found), _unknown_calls(found), _used_globals(found))
+        return (Finding(reason=Reason.FORBIDDEN_INSTRUCTION, detail=f"the PTX cannot be read: {error}"),)
+    actions: dict[Topic, Action] = {topic: getattr(policy, topic) for topic in get_args(Topic)}
+    if several_launches:
+        actions["dependent_launch"] = "allow"
+    return _judged(_sights(found), actions)
 
 
-def _first(*looks: Iterator[str]) -> Finding | None:
-    for look in looks:
-        for detail in look:
-            return _refused(detail)
-    return None
+def _judged(sights: Iterable[Sight], actions: dict[Topic, Action]) -> tuple[Finding, ...]:
+    to_review: dict[Topic, Finding] = {}
+    for topic, detail in sights:
+        if actions[topic] == "reject":
+            return (Finding(reason=Reason.FORBIDDEN_INSTRUCTION, detail=detail),)
+        if actions[topic] == "review":
+            to_review.setdefault(topic, Finding(reason=Reason.NEEDS_REVIEW, detail=f"{topic}: {detail}"))
+    return tuple(to_review.values())
 
 
-def _refused(detail: str) -> Finding:
-    return Finding(reason=Reason.FORBIDDEN_INSTRUCTION, detail=detail)
+def _sights(found: list[Statement]) -> Iterator[Sight]:
+    yield from _special_registers(found)
+    yield from _opcodes(found)
+    yield from (Sight("unknown_function", detail) for detail in _unknown_calls(found))
+    yield from (Sight("module_state", detail) for detail in _used_globals(found))
 
 
-def _special_registers(found: Iterable[Statement]) -> Iterator[str]:
+def _special_registers(found: Iterable[Statement]) -> Iterator[Sight]:
     for statement in found:
-        for token in _REGISTERS.keys() & statement.tokens:
-            yield f"line {statement.line}: reads {token}, {_REGISTERS[token]}"
+        for token in statement.tokens:
+            if token in _REGISTERS:
+                topic, what = _REGISTERS[token]
+                yield Sight(topic, f"line {statement.line}: reads {token}, {what}")
 
 
-def _opcodes(found: Iterable[Statement]) -> Iterator[str]:
+def _opcodes(found: Iterable[Statement]) -> Iterator[Sight]:
     for statement in found:
-        opcode = statement.opcode.split(".")[0]
+        opcode, *modifiers = statement.opcode.split(".")
         if opcode in _OPCODES:
-            yield f"line {statement.line}: {statement.opcode} {_OPCODES[opcode]}"
+            topic, what = _OPCODES[opcode]
+            yield Sight(topic, f"line {statement.line}: {statement.opcode} {what}")
+        elif not _KEEPS_IN_CACHE.isdisjoint(modifiers):
+            yield Sight("cache_policy", f"line {statement.line}: {statement.opcode} says what the cache keeps")
 
 
 def _unknown_calls(found: list[Statement]) -> Iterator[str]:

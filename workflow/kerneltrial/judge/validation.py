@@ -17,7 +17,7 @@ from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
-from kerneltrial.records.reason import Finding, ReasonClass
+from kerneltrial.records.reason import Finding, Reason, ReasonClass
 from kerneltrial.records.record import Digest
 from kerneltrial.records.validation import CaseVerdict, Invalid, Unchecked, Validated
 
@@ -55,11 +55,14 @@ class Judge:
 
     def judge_candidate(self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls) -> ValidationOutcome:
         """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
-        refused = screen(binary.ptx)
-        if refused is not None:
-            return _invalid(built.candidate, refused, (), ("screen",), ())
+        seen = screen(binary.ptx, self.setup.protocol.screening, several_launches=has_several_launches(plan))
+        if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
+            return _invalid(built.candidate, seen[0], (), ("screen",), ())
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
-        return self.judge_subject(built.candidate, subject, self.cases)
+        outcome = self.judge_subject(built.candidate, subject, self.cases)
+        if seen and isinstance(outcome, Validated):
+            return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen))
+        return outcome
 
     def judge_subject(
         self, identity: Digest, subject: Subject, cases: Sequence[Case], *, screened: bool = True, closely: bool = True
@@ -133,6 +136,18 @@ class Judge:
             return first
         device = ("device:bounds", "device:all") if levels.every or levels.once else ("device:bounds",)
         return (*first, *CHECKS, *device)
+
+
+def has_several_launches(plan: LaunchPlan) -> bool:
+    """Whether no variant of a plan has one launch only."""
+    return all(len(variant.launches) > 1 for variant in plan.variants)
+
+
+def _review(seen: Sequence[Finding]) -> str:
+    return (
+        f"right in every case, and a person must look: {'; '.join(finding.detail for finding in seen)}. Where that is "
+        "harmless, a new trial can say so in its config (protocol.screening, allow)"
+    )
 
 
 def _ended(

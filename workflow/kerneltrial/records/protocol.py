@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kerneltrial.records.record import Record, within
+from kerneltrial.records.screening import Screening
 
 
 class Protocol(Record):
@@ -22,6 +23,7 @@ class Protocol(Record):
     confidence: Decimal = Decimal("0.95")
     clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
     budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
+    screening: Screening = Screening()
 
     def __post_init__(self) -> None:
         within("confidence", self.confidence, "0.8", "0.999")

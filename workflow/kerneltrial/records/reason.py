@@ -63,6 +63,7 @@ class Reason(Enum):
     UNSUPPORTED_FEATURE = "unsupported_feature"
     CHECK_ABSENT = "check_absent"  # a sanitizer or a counter that is not there
     NOT_MEASURED = "not_measured"
+    NEEDS_REVIEW = "needs_review"  # the screen saw something that a person must look at
 
     @property
     def reason_class(self) -> ReasonClass:
@@ -73,7 +74,13 @@ class Reason(Enum):
 
 _INFRASTRUCTURE = frozenset({Reason.DEVICE_LOST, Reason.OUT_OF_MEMORY, Reason.RUNNER_DIED, Reason.COMPILER_DIED})
 _UNCHECKED = frozenset(
-    {Reason.UNSUPPORTED_INSTRUCTION, Reason.UNSUPPORTED_FEATURE, Reason.CHECK_ABSENT, Reason.NOT_MEASURED}
+    {
+        Reason.UNSUPPORTED_INSTRUCTION,
+        Reason.UNSUPPORTED_FEATURE,
+        Reason.CHECK_ABSENT,
+        Reason.NOT_MEASURED,
+        Reason.NEEDS_REVIEW,
+    }
 )
 
 

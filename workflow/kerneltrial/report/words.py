@@ -65,6 +65,7 @@ _REASONS: dict[Reason, str] = {
     Reason.UNSUPPORTED_INSTRUCTION: "uses an instruction that this device does not know",
     Reason.UNSUPPORTED_FEATURE: "uses a feature that this device does not have",
     Reason.CHECK_ABSENT: "a check is not there on this device",
+    Reason.NEEDS_REVIEW: "does something that a person must look at first",
     Reason.SPACE_EXHAUSTED: "nothing left to propose",
     Reason.UNUSABLE_REPLY: "the reply could not be used",
     Reason.HOLDOUT_FAILED: "wrong on a sealed case",
