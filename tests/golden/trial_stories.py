@@ -1,6 +1,7 @@
 """The three trials, told attempt by attempt."""
 
 from decimal import Decimal
+from math import exp
 
 from trial_pieces import (
     BASELINE_US,
@@ -21,11 +22,13 @@ from trial_pieces import (
     terms,
 )
 
+from kerneltrial.measure.quantile import student_t
 from kerneltrial.records.confirmation import (
     Confirmation,
     Confirmed,
     ConfirmedCase,
     EndToEnd,
+    Looked,
     NotTimed,
     NoWinner,
     VendorSpeed,
@@ -128,6 +131,7 @@ def go_shaped(example: bool = False) -> Trial:
             winner=best.id,
             cases=(confirmed(SQUARE, 1.352), confirmed(WIDE, 1.284)),
             geometric_mean=interval(1.317561, 0.009),
+            looked=LOOKED,
             valid=True,
             findings=(),
         ),
@@ -144,7 +148,12 @@ def go_shaped(example: bool = False) -> Trial:
     )
 
 
+LOOKED = Looked(at=(5, 10), processes=5, nominal_confidence=0.9644, narrow=False)
+
+
 def confirmed(case: str, speedup: float, half: float = 0.01) -> ConfirmedCase:
+    """Five processes whose median log ratios have the interval that is asked for."""
+    deviation = half / speedup * 5**0.5 / student_t((1 + LOOKED.nominal_confidence) / 2, 4)
     return ConfirmedCase(
         case=case,
         clock="graph",
@@ -153,7 +162,9 @@ def confirmed(case: str, speedup: float, half: float = 0.01) -> ConfirmedCase:
         warm_us=round(BASELINE_US[case] / speedup, 3),
         baseline_warm_us=BASELINE_US[case],
         speedup=interval(speedup, half),
+        process_ratios=tuple(round(speedup * exp(step * deviation * 0.4**0.5), 6) for step in (0, 2, -1, 1, -2)),
         noise_floor=interval(1.0, 0.003),
+        drift=interval(1.0, 0.002),
     )
 
 

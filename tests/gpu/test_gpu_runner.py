@@ -12,7 +12,7 @@ from test_gpu_timing import request_of
 from kerneltrial.devices.device import Conditions, Refused
 from kerneltrial.devices.runner import Runner, preload
 from kerneltrial.inputs.calls import Product
-from kerneltrial.measure.confirm import confirmed_case, process_request
+from kerneltrial.measure.confirm import Level, confirmed_case, process_request
 from kerneltrial.measure.rounds import case_latency, without_outputs
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
@@ -124,7 +124,7 @@ def test_fresh_processes_confirm_that_a_kernel_equals_itself(nursery, card, matm
     for p in range(5):
         with Runner(nursery, "cuda", arch=card.device.arch) as fresh:
             processes.append(fresh.time(process_request(request, p), [factors(*SHAPE, p)]))
-    case = confirmed_case("square", processes, ["0" * 64] * 5, 0.95)
+    case = confirmed_case("square", processes, ["0" * 64] * 5, Level(0.95, 0.95))
     print([f"{value:.5f}" for value in (case.speedup.low, case.speedup.middle, case.speedup.high)])
     assert case.processes == 5
     assert 0.99 < case.speedup.low <= case.speedup.middle <= case.speedup.high < 1.01

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trial_pieces import CPU, H200, SQUARE, WIDE, agreed, interval, qualification, usage
-from trial_stories import STORIES, confirmed
+from trial_stories import LOOKED, STORIES, confirmed
 
 from kerneltrial.decide.cost import cost, model_usd, spent
 from kerneltrial.decide.payback import payback
 from kerneltrial.decide.prize import prize
-from kerneltrial.decide.saving import gpu_hours, saved_hours
+from kerneltrial.decide.saving import confirmed_saving, gpu_hours, saved_hours
 from kerneltrial.records.confirmation import Confirmation, Confirmed, NoWinner
 from kerneltrial.records.cost import KnownPayback, NoPayback
 from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown
@@ -26,7 +26,8 @@ from kerneltrial.records.terms import ModelPrices, NoModelPrices
 def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation:
     cases = (confirmed(SQUARE, square, half), confirmed(WIDE, wide, half))
     mean = interval((square * wide) ** 0.5, half)
-    return Confirmation(outcome=Confirmed(winner="a" * 64, cases=cases, geometric_mean=mean, valid=True, findings=()))
+    outcome = Confirmed(winner="a" * 64, cases=cases, geometric_mean=mean, looked=LOOKED, valid=True, findings=())
+    return Confirmation(outcome=outcome)
 
 
 def prized(
@@ -101,6 +102,26 @@ def test_saving_against_a_closed_form() -> None:
     assert saving.middle == 10
     assert saving.low == Decimal(20) * (1 - 1 / Decimal("1.6"))
     assert float(saving.high) == pytest.approx(20 * (1 - 1 / 2.4), rel=1e-12)
+
+
+def test_what_disturbs_a_process_disturbs_all_its_cases() -> None:
+    """Cases that move against each other from process to process cancel; together they widen the interval."""
+    calls, base = {SQUARE: 10**9, WIDE: 10**9}, confirmation(1.5, 1.5).outcome
+    square, wide = base.cases
+    equal = [msgspec.structs.replace(case, baseline_warm_us=20.0) for case in (square, wide)]
+    against = tuple(3.0 - ratio for ratio in square.process_ratios)
+    opposed = msgspec.structs.replace(equal[1], process_ratios=against)
+    widths = {
+        name: confirmed_saving(calls, msgspec.structs.replace(base, cases=(equal[0], other)))
+        for name, other in (("together", equal[1]), ("opposed", opposed))
+    }
+    together, apart = widths["together"], widths["opposed"]
+    assert together.middle == apart.middle == saved_hours(calls, [(c.case, 20.0, c.speedup) for c in equal]).middle
+    assert apart.high - apart.low < (together.high - together.low) / 10
+    # 1.49 and 1.51 in both cases at once is what the old, wider interval took
+    ends = saved_hours(calls, [(c.case, 20.0, c.speedup) for c in equal])
+    assert float(together.low) == pytest.approx(float(ends.low), rel=1e-3)
+    assert float(together.high) == pytest.approx(float(ends.high), rel=1e-3)
 
 
 def test_payback_against_a_closed_form_to_the_cent() -> None:

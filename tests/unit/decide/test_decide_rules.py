@@ -15,8 +15,17 @@ from trial_stories import STORIES, Trial, confirmed, go_shaped
 
 from kerneltrial.decide.decision import decide
 from kerneltrial.decide.grounds import Grounds
+from kerneltrial.decide.rules_fast import no_case_worse
 from kerneltrial.decide.winner import Judged, choose_winner
-from kerneltrial.records.confirmation import Confirmation, EndToEnd, NoEndToEnd, NotTimed, NoWinner, VendorSpeed
+from kerneltrial.records.confirmation import (
+    Confirmation,
+    ConfirmedCase,
+    EndToEnd,
+    NoEndToEnd,
+    NotTimed,
+    NoWinner,
+    VendorSpeed,
+)
 from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleResult, Unknown, Winner, verdict
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.qualification import SecondOpinion
@@ -262,6 +271,54 @@ def test_one_rule_alone_holds_the_decision(name: str, changes: dict[str, Any], o
 )
 def test_what_the_policy_allows_passes(changes: dict[str, Any]) -> None:
     assert decide(grounds(**changes)).outcome == "GO"
+
+
+def drifting(case: ConfirmedCase, by: float) -> ConfirmedCase:
+    return msgspec.structs.replace(case, drift=interval(by, 0.001))
+
+
+@pytest.mark.parametrize(
+    ("speedup", "by", "result"),
+    [
+        (1.05, 1.0005, "Passed"),  # its interval includes 1: no drift is told
+        (1.05, 1.015, "Passed"),  # 1.04 / 1.015 is still above 1.02
+        (1.05, 1.03, "Unknown"),
+        (1.05, 0.97, "Unknown"),
+        (1.0, 1.005, "Failed"),  # 1.01 x 1.005 is still below 1.02
+        (1.0, 1.02, "Unknown"),
+    ],
+)
+def test_a_ratio_that_moves_must_not_be_able_to_move_the_answer(speedup: float, by: float, result: str) -> None:
+    cases = (confirmed(SQUARE, 1.3), drifting(confirmed(WIDE, 1.3), by))
+    found = rule(
+        decide(grounds(confirmation=confirmation(cases=cases, geometric_mean=interval(speedup, 0.01)))),
+        "confirmed_speedup",
+    )
+    assert type(found).__name__ == result
+    assert (WIDE in found.seen) is (result == "Unknown")
+
+
+@pytest.mark.parametrize(
+    ("speedup", "by", "result"), [(1.005, 1.003, "Passed"), (1.005, 1.03, "Unknown"), (0.9, 1.2, "Unknown")]
+)
+def test_a_case_whose_ratio_moves_is_worse_only_where_the_move_does_not_matter(
+    speedup: float, by: float, result: str
+) -> None:
+    cases = (confirmed(SQUARE, 1.3), drifting(confirmed(WIDE, speedup), by))
+    assert results(decide(grounds(confirmation=confirmation(cases=cases))))["no_case_worse"] == result
+
+
+def test_the_worst_of_many_cases_is_not_worse_by_chance() -> None:
+    """A case that alone would be shown to be slow is not, as one of twelve; far slower it is."""
+    clear, chance = confirmed(WIDE, 1.3), confirmed(SQUARE, 0.978)
+    assert chance.speedup.high < 0.99
+
+    def told(*cases: ConfirmedCase) -> str:
+        return type(no_case_worse(grounds(confirmation=confirmation(cases=cases)))).__name__
+
+    assert told(chance) == "Failed"
+    assert told(chance, *([clear] * 11)) == "Unknown"
+    assert told(confirmed(SQUARE, 0.9), *([clear] * 11)) == "Failed"
 
 
 def test_the_lower_end_must_lie_above_the_minimum_effect_not_on_it() -> None:

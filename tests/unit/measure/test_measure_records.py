@@ -8,8 +8,10 @@ import pytest
 from kerneltrial.devices.device import Binary, Samples, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.measure import confirm, rounds
+from kerneltrial.measure.sequential import plan_of
 from kerneltrial.records.confirmation import Energy, NoEnergy
 from kerneltrial.records.counts import Counts
+from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.roofline import Floor, Share
 from kerneltrial.store.canonical import canonical
 
@@ -19,6 +21,7 @@ REQUEST = TimingRequest(
     baseline=BINARY, baseline_call=CALL, candidate=BINARY, candidate_call=CALL, rounds=10, clock="auto", seed=1
 )
 DIGEST = "0" * 64
+LEVEL = confirm.Level(0.95, 0.95)
 
 
 def drawn(ratio: float, clock: str = "graph", noise: float = 1.0) -> Samples:
@@ -92,7 +95,7 @@ def test_each_process_of_a_confirmation_has_its_own_seed_and_abba_order():
 
 def test_a_confirmed_case_is_a_t_interval_over_processes():
     ratios = [1.19, 1.2, 1.21, 1.2, 1.2]
-    case = confirm.confirmed_case("m", [drawn(r, noise=1.001) for r in ratios], [DIGEST] * 5, 0.95)
+    case = confirm.confirmed_case("m", [drawn(r, noise=1.001) for r in ratios], [DIGEST] * 5, LEVEL)
     # pooled over A and A', which is 0.1 % faster, the baseline is 0.05 % faster than A alone
     mean = exp(sum(map(log, ratios)) / 5) / 1.001**0.5
     assert case.speedup.middle == pytest.approx(mean, rel=1e-9)
@@ -111,7 +114,7 @@ def with_vendor(samples: Samples, ratio: float) -> Samples:
 def test_a_vendor_is_compared_over_cases_within_each_process():
     # processes 1.1, 1.2, 1.3 in one case and 1.3, 1.2, 1.1 in the other: every process has the same mean
     cases = [[with_vendor(drawn(1.5), r) for r in ratios] for ratios in ((1.1, 1.2, 1.3), (1.3, 1.2, 1.1))]
-    (speed,) = confirm.vendor_speeds(cases, 0.95)
+    (speed,) = confirm.vendor_speeds(cases, LEVEL)
     assert speed.name == "cublas"
     assert speed.speedup.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
     assert 1.15 < speed.speedup.low < speed.speedup.middle < speed.speedup.high < 1.25
@@ -120,7 +123,7 @@ def test_a_vendor_is_compared_over_cases_within_each_process():
 def test_a_vendor_that_is_missing_once_is_not_compared_and_why_is_said_once():
     absent = msgspec.structs.replace(drawn(1.5), vendors_absent={"cublas": "not installed"})
     cases = [[with_vendor(drawn(1.5), 1.1), absent], [absent, absent]]
-    assert confirm.vendor_speeds(cases, 0.95) == ()
+    assert confirm.vendor_speeds(cases, LEVEL) == ()
     assert [finding.detail for finding in confirm.vendors_absent(cases)] == ["cublas: not installed"]
 
 
@@ -130,21 +133,21 @@ def test_the_share_of_the_limit_stands_beside_the_latencies():
     assert isinstance(limit, Share)
     assert limit.baseline == pytest.approx(1 / 6.45)
     assert limit.candidate == pytest.approx(1.5 / 6.45)
-    again = confirm.confirmed_case("m", [drawn(1.5)] * 5, [DIGEST] * 5, 0.95, floor)
+    again = confirm.confirmed_case("m", [drawn(1.5)] * 5, [DIGEST] * 5, LEVEL, floor)
     assert again.limit == limit
 
 
 def test_samples_of_different_clocks_are_not_put_together():
     with pytest.raises(ValueError, match="different clocks"):
-        confirm.confirmed_case("m", [drawn(1.2), drawn(1.2, clock="events")], [DIGEST] * 2, 0.95)
+        confirm.confirmed_case("m", [drawn(1.2), drawn(1.2, clock="events")], [DIGEST] * 2, LEVEL)
 
 
 def test_the_geometric_mean_is_taken_within_processes_first():
     # one process is slow for the candidate in both cases: the interval must be as wide as the processes differ
     first = [drawn(r) for r in (1.1, 1.2, 1.3)]
     second = [drawn(r) for r in (1.3, 1.2, 1.1)]
-    together = confirm.geometric_interval([first, second], 0.95)
-    apart = confirm.geometric_interval([first, first], 0.95)
+    together = confirm.geometric_interval([first, second], LEVEL)
+    apart = confirm.geometric_interval([first, first], LEVEL)
     assert together.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
     assert together.high - together.low < 0.1 * (apart.high - apart.low)
 
@@ -153,10 +156,57 @@ def test_energy_is_a_ratio_over_processes_and_absent_where_one_process_has_none(
     def used(a: float, b: float) -> Samples:
         return msgspec.structs.replace(drawn(1.2), energy_mj={"a": (a, a), "b": (b, b)}, energy_absent="")
 
-    found = confirm.energy_of([used(10.0, 8.0), used(11.0, 8.8), used(12.0, 9.6)], 0.95)
+    found = confirm.energy_of([used(10.0, 8.0), used(11.0, 8.8), used(12.0, 9.6)], LEVEL)
     assert isinstance(found, Energy)
     assert found.baseline_mj == pytest.approx(11.0)
     assert found.candidate_mj == pytest.approx(8.8)
     assert found.ratio.low == pytest.approx(1.25)
     assert found.ratio.high == pytest.approx(1.25)
-    assert confirm.energy_of([used(10.0, 8.0), drawn(1.2)], 0.95) == NoEnergy(why="not asked for")
+    assert confirm.energy_of([used(10.0, 8.0), drawn(1.2)], LEVEL) == NoEnergy(why="not asked for")
+
+
+PROTOCOL = Protocol()
+
+
+def moved(by: float) -> Samples:
+    """The ratio of its last rounds is that of its first ones times exp(by)."""
+    samples = drawn(1.2)
+    faster = tuple(value * exp(-by * (i >= 5)) for i, value in enumerate(samples.warm_us["b"]))
+    return msgspec.structs.replace(samples, warm_us={**samples.warm_us, "b": faster})
+
+
+def test_a_quiet_confirmation_stops_at_its_first_look_and_a_noisy_one_at_its_last():
+    quiet = {"m": [drawn(1.2 + 1e-4 * i) for i in range(10)]}
+    noisy = {"m": [drawn(1.2 + 1e-2 * i) for i in range(10)]}
+    stops = {
+        name: [count for count in range(1, 11) if confirm.enough({"m": cases["m"][:count]}, PROTOCOL)]
+        for name, cases in (("quiet", quiet), ("noisy", noisy))
+    }
+    assert stops == {"quiet": [5, 10], "noisy": [10]}
+
+
+def test_every_speedup_must_be_narrow_before_a_confirmation_stops():
+    quiet, noisy = [drawn(1.2)] * 5, [drawn(1.2 + 1e-2 * i) for i in range(5)]
+    assert confirm.enough({"m": quiet, "n": quiet}, PROTOCOL)
+    assert not confirm.enough({"m": quiet, "n": noisy}, PROTOCOL)
+    loud_vendor = [with_vendor(drawn(1.2), 1.1 + 1e-2 * i) for i in range(5)]
+    assert not confirm.enough({"m": loud_vendor}, PROTOCOL)
+
+
+def test_the_figures_say_where_the_plan_stopped_and_at_which_level():
+    found = confirm.figures({"m": [drawn(1.2 + 1e-4 * i) for i in range(5)]}, {"m": [DIGEST] * 5}, PROTOCOL, {})
+    assert (found.looked.at, found.looked.processes, found.looked.narrow) == ((5, 10), 5, True)
+    assert found.looked.nominal_confidence == plan_of(PROTOCOL).nominal_confidence > 0.95
+    (case,) = found.cases
+    assert case.speedup.confidence == found.geometric_mean.confidence == 0.95
+    assert case.process_ratios == pytest.approx([1.2 + 1e-4 * i for i in range(5)])
+    wider = confirm.confirmed_case("m", [drawn(1.2 + 1e-4 * i) for i in range(5)], [DIGEST] * 5, LEVEL).speedup
+    assert case.speedup.low < wider.low < wider.high < case.speedup.high
+
+
+def test_drift_is_the_last_third_over_the_first():
+    case = confirm.confirmed_case("m", [moved(0.01 + 1e-4 * i) for i in range(5)], [DIGEST] * 5, LEVEL)
+    assert case.drift.middle == pytest.approx(exp(0.0102))
+    assert case.drift.low > 1
+    steady = confirm.confirmed_case("m", [moved(1e-4 * (-1) ** i) for i in range(6)], [DIGEST] * 6, LEVEL)
+    assert steady.drift.low < 1 < steady.drift.high

@@ -3,15 +3,10 @@
 from decimal import Decimal
 
 from kerneltrial.decide.amounts import ceiling, exactly, rounded
-from kerneltrial.decide.saving import SpeedupOfCase, priced, rounded_saving, saved_hours
+from kerneltrial.decide.saving import confirmed_saving, priced, rounded_saving
 from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed
 from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Saving
 from kerneltrial.records.terms import Agreed
-
-
-def confirmed_speedups(confirmed: Confirmed) -> list[SpeedupOfCase]:
-    """What the saving is made from: the baseline's warm median and the speedup of each performance case."""
-    return [(case.case, case.baseline_warm_us, case.speedup) for case in confirmed.cases]
 
 
 def payback(pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed) -> Payback | PaybackNever | PaybackUnknown:
@@ -22,7 +17,7 @@ def payback(pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed) -> Pa
     outcome = confirmation.outcome
     if not isinstance(outcome, Confirmed):
         return _not_timed(pilot_usd, isinstance(outcome, NotTimed))
-    hours = saved_hours(terms.workload.calls_per_month, confirmed_speedups(outcome))
+    hours = confirmed_saving(terms.workload.calls_per_month, outcome)
     saved = priced(hours, terms.prices.gpu_hour_usd)
     if saved.high <= 0:
         return PaybackNever(pilot_usd=pilot_usd, why=_why_nothing(hours, terms))

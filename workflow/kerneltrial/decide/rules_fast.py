@@ -1,9 +1,12 @@
 """Rules about being faster: by how much, on every case, against the vendor, in the application."""
 
+from collections.abc import Sequence
 from decimal import Decimal
+from math import log
 
 from kerneltrial.decide.amounts import decimal, factor, number, percent, plain, plural
 from kerneltrial.decide.grounds import Grounds
+from kerneltrial.measure.statistics import below_p, holm
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoEndToEnd, NotTimed, VendorSpeed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown
 from kerneltrial.records.record import Interval
@@ -14,11 +17,15 @@ _LOOK = (
     "a person finds out how the kernel stays below the floor (fewer operations, tensor cores and a warm L2 are honest "
     "ways; skipped work is not) and names the case in policy.waive_floor"
 )
+_STEADY = "find out what moves the card (heat, clocks, other work on it), then confirm in a new trial"
 _NO_EVIDENCE = frozenset({"events-10-100"})
 
 
 def confirmed_speedup(grounds: Grounds) -> RuleResult:
-    """The whole interval of the speedup lies above 1 plus the minimum effect; wholly below it is a failure."""
+    """The whole interval of the speedup lies above 1 plus the minimum effect; wholly below it is a failure.
+
+    Where the ratio moved while it was measured, the answer must be the same after another move of that size.
+    """
     rule: RuleName = "confirmed_speedup"
     least = 1 + grounds.terms.now.policy.minimum_effect
     asked = f"a speedup above {plain(least)}×, at the lower end of its interval"
@@ -26,15 +33,22 @@ def confirmed_speedup(grounds: Grounds) -> RuleResult:
     if not isinstance(outcome, Confirmed):
         return _not_timed(rule, asked, grounds)
     seen = f"{shown(outcome.geometric_mean)}, geometric mean over {plural(len(outcome.cases), 'performance case')}"
-    if decimal(outcome.geometric_mean.low) > least:
-        return Passed(rule=rule, asked=asked, seen=seen, example=False)
-    if decimal(outcome.geometric_mean.high) < least:
-        return Failed(rule=rule, asked=asked, seen=seen, example=False)
-    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+    low, high = decimal(outcome.geometric_mean.low), decimal(outcome.geometric_mean.high)
+    if not (low > least or high < least):
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+    moved = max((_moved(case) for case in outcome.cases), default=Decimal(0))
+    if low / (1 + moved) <= least <= high * (1 + moved):
+        seen += f"; {_moving(outcome.cases)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_STEADY)
+    return (Passed if low > least else Failed)(rule=rule, asked=asked, seen=seen, example=False)
 
 
 def no_case_worse(grounds: Grounds) -> RuleResult:
-    """No performance case loses more than the policy allows."""
+    """No performance case loses more than the policy allows.
+
+    To pass, every case must be shown not to lose more: each at the full level, since all have to agree. To fail, one
+    must be shown to: by Holm's procedure over all cases, since the worst of many is slow by chance alone.
+    """
     rule: RuleName = "no_case_worse"
     loss = grounds.terms.now.policy.worst_case_loss
     asked = f"no performance case slower than the baseline by more than {percent(loss)}"
@@ -42,14 +56,39 @@ def no_case_worse(grounds: Grounds) -> RuleResult:
     if not isinstance(outcome, Confirmed) or not outcome.cases:
         return _not_timed(rule, asked, grounds)
     least = 1 - loss
-    worst = min(outcome.cases, key=lambda case: case.speedup.low)
-    below = [case for case in outcome.cases if decimal(case.speedup.high) < least]
+    below = [case for case in _shown_below(outcome, least) if decimal(case.speedup.high) * (1 + _moved(case)) < least]
     if below:
         return Failed(rule=rule, asked=asked, seen="; ".join(_case(case) for case in below), example=False)
-    seen = f"the worst is {_case(worst)}"
-    if decimal(worst.speedup.low) >= least:
-        return Passed(rule=rule, asked=asked, seen=seen, example=False)
-    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+    seen = f"the worst is {_case(min(outcome.cases, key=lambda case: case.speedup.low))}"
+    if any(decimal(case.speedup.low) < least for case in outcome.cases):
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+    moving = [case for case in outcome.cases if decimal(case.speedup.low) / (1 + _moved(case)) < least]
+    if moving:
+        seen += f"; {_moving(moving)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_STEADY)
+    return Passed(rule=rule, asked=asked, seen=seen, example=False)
+
+
+def _shown_below(outcome: Confirmed, least: Decimal) -> list[ConfirmedCase]:
+    """Cases whose speedup is shown to be below `least`: Holm over all cases, at the intervals' one-sided level."""
+    if least <= 0:  # the policy allows any loss
+        return []
+    level = (1 - outcome.looked.nominal_confidence) / 2
+    p_values = [below_p([log(ratio) for ratio in case.process_ratios], log(least)) for case in outcome.cases]
+    return [case for case, fallen in zip(outcome.cases, holm(p_values, level), strict=True) if fallen]
+
+
+def _moved(case: ConfirmedCase) -> Decimal:
+    """By how much the speedup moved within processes, as a share; 0 where that cannot be told from not at all."""
+    drift = case.drift
+    if drift.low <= 1 <= drift.high:
+        return Decimal(0)
+    return decimal(max(drift.middle, 1 / drift.middle)) - 1
+
+
+def _moving(cases: Sequence[ConfirmedCase]) -> str:
+    told = ", ".join(f"{case.case} by {factor(case.drift.middle)}" for case in cases if _moved(case))
+    return f"the ratio still moved from the first to the last third of a process's rounds: {told}"
 
 
 def measured_on_gpu(grounds: Grounds) -> RuleResult:

@@ -2,8 +2,8 @@
 
 from kerneltrial.decide.amounts import number, plain, usd
 from kerneltrial.decide.grounds import Grounds
-from kerneltrial.decide.payback import confirmed_speedups, payback
-from kerneltrial.decide.saving import saved_hours
+from kerneltrial.decide.payback import payback
+from kerneltrial.decide.saving import confirmed_saving
 from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, Payback, PaybackNever, RuleName, RuleResult, Unknown
 from kerneltrial.records.prize import UnknownPrize
@@ -22,7 +22,7 @@ def positive_saving(grounds: Grounds) -> RuleResult:
         seen = "no latency of the winner was confirmed" if timed else "there is no winner"
         settled = _ON_GPU if timed else "a candidate that is right on every public and every sealed case"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
-    saved = saved_hours(grounds.terms.now.workload.calls_per_month, confirmed_speedups(outcome))
+    saved = confirmed_saving(grounds.terms.now.workload.calls_per_month, outcome)
     seen = f"{number(saved.middle)} GPU hours a month ({number(saved.low)} to {number(saved.high)})"
     if saved.low > 0:
         return Passed(rule=rule, asked=asked, seen=seen, example=example)

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from math import log
 
 from kerneltrial.decide.amounts import US_PER_HOUR, decimal, exactly, rounded
+from kerneltrial.measure.statistics import saved_share, t_interval
+from kerneltrial.records.confirmation import Confirmed
 from kerneltrial.records.decision import Saving
 from kerneltrial.records.record import Interval
 
@@ -44,6 +47,25 @@ def saved_hours(calls: Mapping[str, int], speedups: Iterable[SpeedupOfCase]) -> 
             middle=_hours(calls, ((case, us, interval.middle) for case, us, interval in cases)),
             high=_hours(calls, ((case, us, interval.high) for case, us, interval in cases)),
         )
+
+
+def confirmed_saving(calls: Mapping[str, int], confirmed: Confirmed) -> Saving:
+    """GPU hours saved a month by the confirmed winner, unrounded, with Student's t interval over processes.
+
+    The middle is that of `saved_hours`. What disturbs a process disturbs all cases in it, so the share of the whole
+    workload's time that is saved is taken within each process, and the interval is that of their mean.
+    """
+    cases = confirmed.cases
+    speedups = [(case.case, case.baseline_warm_us, case.speedup) for case in cases]
+    middle = saved_hours(calls, speedups).middle
+    weights = [calls.get(case.case, 0) for case in cases]
+    logs = [[log(ratio) for ratio in case.process_ratios] for case in cases]
+    shares = saved_share([case.baseline_warm_us for case in cases], weights, logs)
+    interval = t_interval(shares, confirmed.looked.nominal_confidence)
+    with exactly():
+        total = gpu_hours(calls, {case.case: case.baseline_warm_us for case in cases})
+        half = total * decimal((interval.high - interval.low) / 2)
+        return Saving(low=middle - half, middle=middle, high=middle + half)
 
 
 def _hours(calls: Mapping[str, int], cases: Iterable[tuple[str, float, float]]) -> Decimal:

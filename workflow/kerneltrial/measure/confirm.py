@@ -1,7 +1,8 @@
 """The confirmation's figures: fresh processes for the winner, ABBA rounds, Student's t over process medians."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, fsum
 from statistics import median
 
@@ -10,12 +11,27 @@ import msgspec
 from kerneltrial.devices.device import Samples, TimingRequest
 from kerneltrial.measure import statistics
 from kerneltrial.measure.roofline import share
-from kerneltrial.records.confirmation import ConfirmedCase, Energy, NoEnergy, VendorSpeed
+from kerneltrial.measure.sequential import looks, narrow, plan_of
+from kerneltrial.records.confirmation import ConfirmedCase, Energy, Looked, NoEnergy, VendorSpeed
+from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Digest, Interval
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 
 VENDORS = ("cublas",)
+
+
+@dataclass(frozen=True)
+class Level:
+    """`asked` is the protocol's confidence, `nominal` that of the t intervals which keep it over all looks."""
+
+    asked: float
+    nominal: float
+
+    def interval(self, logs: Sequence[float]) -> Interval:
+        """The mean ratio and its interval, from one log ratio a process."""
+        found = statistics.from_logs(statistics.t_interval(logs, self.nominal))
+        return msgspec.structs.replace(found, confidence=self.asked)
 
 
 def process_request(request: TimingRequest, process: int) -> TimingRequest:
@@ -25,11 +41,63 @@ def process_request(request: TimingRequest, process: int) -> TimingRequest:
     return msgspec.structs.replace(request, order="abba", seed=seed)
 
 
+@dataclass(frozen=True)
+class Figures:
+    """All that a confirmation says in numbers: it follows from the samples, the protocol and the roofline alone."""
+
+    cases: tuple[ConfirmedCase, ...]
+    geometric_mean: Interval
+    looked: Looked
+    vendors: tuple[VendorSpeed, ...]
+    vendors_absent: tuple[Finding, ...]
+
+
+def figures(
+    drawn: Mapping[str, Sequence[Samples]],
+    stored: Mapping[str, Sequence[Digest]],
+    protocol: Protocol,
+    floors: Mapping[str, Floor | NoFloor],
+) -> Figures:
+    """What the processes of all cases say; `drawn` and `stored` hold samples and their digests by case."""
+    plan = plan_of(protocol)
+    level = Level(float(protocol.confidence), plan.nominal_confidence)
+    by_case = list(drawn.values())
+    mean = geometric_interval(by_case, level)
+    cases = tuple(
+        confirmed_case(case, samples, stored[case], level, floors.get(case, NOT_ASKED))
+        for case, samples in drawn.items()
+    )
+    vendors = vendor_speeds(by_case, level)
+    looked = Looked(
+        at=plan.at,
+        processes=min(len(samples) for samples in by_case),
+        nominal_confidence=plan.nominal_confidence,
+        narrow=narrow(_decisive(mean, cases, vendors), plan.precision),
+    )
+    return Figures(cases, mean, looked, vendors, vendors_absent(by_case))
+
+
+def enough(drawn: Mapping[str, Sequence[Samples]], protocol: Protocol) -> bool:
+    """Whether the plan stops here: every case has as many processes as a look, and all is narrow or it is the last."""
+    count = min(len(samples) for samples in drawn.values())
+    at = looks(protocol.confirmation_processes, protocol.confirmation_looks)
+    if count not in at:
+        return False
+    if count == at[-1]:
+        return True
+    return figures(drawn, dict.fromkeys(drawn, ()), protocol, {}).looked.narrow
+
+
+def _decisive(mean: Interval, cases: Sequence[ConfirmedCase], vendors: Sequence[VendorSpeed]) -> tuple[Interval, ...]:
+    """The intervals that the decision rests on."""
+    return (mean, *(case.speedup for case in cases), *(vendor.speedup for vendor in vendors))
+
+
 def confirmed_case(
     case: str,
     processes: Sequence[Samples],
     stored: Sequence[Digest],
-    confidence: float,
+    level: Level,
     floor: Floor | NoFloor = NOT_ASKED,
 ) -> ConfirmedCase:
     """What several processes say of one case.
@@ -40,16 +108,15 @@ def confirmed_case(
         One a process, all by the same clock.
     stored : sequence of Digest
         The digests of the measurements that hold them.
-    confidence : float
-        Of the interval, such as 0.95.
+    level : Level
+        Of the intervals.
     floor : Floor or NoFloor
         The roofline's, of this case.
     """
     clocks = {samples.clock for samples in processes}
     if len(clocks) != 1:
         raise ValueError(f"{case}: samples of different clocks cannot be put together: {sorted(clocks)}")
-    speedup = statistics.t_interval(statistics.process_medians(processes), confidence)
-    noise = statistics.t_interval(statistics.noise_medians(processes), confidence)
+    medians = statistics.process_medians(processes)
     warm_us = median(statistics.latency_us(samples, ("b", "b2")) for samples in processes)
     baseline_us = median(statistics.latency_us(samples, ("a", "a2")) for samples in processes)
     return ConfirmedCase(
@@ -59,14 +126,16 @@ def confirmed_case(
         processes=len(processes),
         warm_us=warm_us,
         baseline_warm_us=baseline_us,
-        speedup=statistics.from_logs(speedup),
-        noise_floor=statistics.from_logs(noise),
+        speedup=level.interval(medians),
+        process_ratios=tuple(exp(value) for value in medians),
+        noise_floor=level.interval(statistics.noise_medians(processes)),
+        drift=level.interval(statistics.drift_logs(processes)),
         limit=share(floor, warm_us, baseline_us),
-        energy=energy_of(processes, confidence),
+        energy=energy_of(processes, level),
     )
 
 
-def energy_of(processes: Sequence[Samples], confidence: float) -> Energy | NoEnergy:
+def energy_of(processes: Sequence[Samples], level: Level) -> Energy | NoEnergy:
     """Energy of a call, with Student's t interval over processes; none unless every process measured it."""
     absent = next((one.energy_absent for one in processes if not one.energy_mj), "")
     if absent:
@@ -76,11 +145,11 @@ def energy_of(processes: Sequence[Samples], confidence: float) -> Energy | NoEne
     return Energy(
         candidate_mj=exp(median(candidate)),
         baseline_mj=exp(median(baseline)),
-        ratio=statistics.from_logs(statistics.t_interval(ratios, confidence)),
+        ratio=level.interval(ratios),
     )
 
 
-def geometric_interval(cases: Sequence[Sequence[Samples]], confidence: float) -> Interval:
+def geometric_interval(cases: Sequence[Sequence[Samples]], level: Level) -> Interval:
     """The geometric mean of the speedups over cases, with Student's t interval over processes.
 
     Parameters
@@ -91,10 +160,10 @@ def geometric_interval(cases: Sequence[Sequence[Samples]], confidence: float) ->
     """
     medians = [statistics.process_medians(processes) for processes in cases]
     by_process = [fsum(one) / len(one) for one in zip(*medians, strict=True)]
-    return statistics.from_logs(statistics.t_interval(by_process, confidence))
+    return level.interval(by_process)
 
 
-def vendor_speeds(cases: Sequence[Sequence[Samples]], confidence: float) -> tuple[VendorSpeed, ...]:
+def vendor_speeds(cases: Sequence[Sequence[Samples]], level: Level) -> tuple[VendorSpeed, ...]:
     """How the candidate compares with each vendor that was timed in every process of every case.
 
     Parameters
@@ -104,13 +173,13 @@ def vendor_speeds(cases: Sequence[Sequence[Samples]], confidence: float) -> tupl
     """
     flat = [samples for processes in cases for samples in processes]
     timed = [name for name in VENDORS if flat and all(name in samples.warm_us for samples in flat)]
-    return tuple(VendorSpeed(name=name, speedup=_vendor_interval(cases, name, confidence)) for name in timed)
+    return tuple(VendorSpeed(name=name, speedup=_vendor_interval(cases, name, level)) for name in timed)
 
 
-def _vendor_interval(cases: Sequence[Sequence[Samples]], vendor: str, confidence: float) -> Interval:
+def _vendor_interval(cases: Sequence[Sequence[Samples]], vendor: str, level: Level) -> Interval:
     medians = [[median(statistics.vendor_log_ratios(one, vendor)) for one in processes] for processes in cases]
     by_process = [fsum(one) / len(one) for one in zip(*medians, strict=True)]
-    return statistics.from_logs(statistics.t_interval(by_process, confidence))
+    return level.interval(by_process)
 
 
 def vendors_absent(cases: Sequence[Sequence[Samples]]) -> tuple[Finding, ...]:

@@ -27,6 +27,8 @@ class NoEnergy(Record, tag_field="state", tag="none"):
 class ConfirmedCase(Record):
     """Speedup over process medians, with Student's t interval; latencies are medians in microseconds.
 
+    `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
+    the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
     `limit` says how near the latencies come to the roofline's floor.
     """
 
@@ -37,7 +39,9 @@ class ConfirmedCase(Record):
     warm_us: float
     baseline_warm_us: float
     speedup: Interval
+    process_ratios: tuple[float, ...]
     noise_floor: Interval
+    drift: Interval
     limit: Share | NoFloor = NOT_ASKED
     energy: Energy | NoEnergy = NoEnergy(why="not asked for")
 
@@ -50,6 +54,21 @@ class VendorSpeed(Record):
 
     name: str
     speedup: Interval
+
+
+class Looked(Record):
+    """How the protocol's sequential plan went.
+
+    `at` are the numbers of processes at which it may stop, `processes` where it did. `nominal_confidence` is that of
+    the t intervals: a little above the protocol's, so that all looks together hold with the protocol's, which the
+    intervals name. `narrow` says whether it stopped since every speedup was known to the protocol's precision, or
+    since the plan has no more processes.
+    """
+
+    at: tuple[Count, ...]
+    processes: Count
+    nominal_confidence: float
+    narrow: bool
 
 
 class EndToEnd(Record, tag_field="state", tag="measured"):
@@ -73,6 +92,7 @@ class Confirmed(Record, tag_field="state", tag="confirmed"):
     winner: Digest
     cases: tuple[ConfirmedCase, ...]
     geometric_mean: Interval
+    looked: Looked
     valid: bool
     findings: tuple[Finding, ...]
     review: dict[str, Finding] = msgspec.field(default_factory=dict)

@@ -147,14 +147,25 @@ def _per_case(inputs: ReportInputs) -> list[dict[str, Any]]:
 
 
 def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
+    moving = _moving(case) if isinstance(case, ConfirmedCase) else ""
     return {
         "case": case.case,
         "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
         "best": f"{amounts.number(case.warm_us, 4)} µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
-        "note": f"{by}, {case.clock} clock{_limit(case.limit)}",
+        "note": f"{by}, {case.clock} clock{_limit(case.limit)}{moving}",
     }
+
+
+def _moving(case: ConfirmedCase) -> str:
+    """That the ratio moved while it was measured, where that can be told."""
+    drift = case.drift
+    if drift.low <= 1 <= drift.high:
+        return ""
+    return (
+        f"; from the first to the last third of a process's rounds the speedup moved by {amounts.factor(drift.middle)}"
+    )
 
 
 def _limit(limit: Share | NoFloor) -> str:

@@ -1,15 +1,16 @@
 """Confirm: winner and baseline again, in fresh processes, on fresh values. The decision rests on this alone."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 import msgspec
 
 from kerneltrial.decide.winner import choose_winner
-from kerneltrial.devices.device import Refused
+from kerneltrial.devices.device import Refused, Samples
 from kerneltrial.inputs.holdout import sealed_seed
 from kerneltrial.judge.validation import Judge
-from kerneltrial.measure.confirm import confirmed_case, geometric_interval, vendor_speeds, vendors_absent
+from kerneltrial.measure.confirm import enough, figures
 from kerneltrial.measure.roofline import under_floor
 from kerneltrial.records.build import Build, Built
 from kerneltrial.records.candidate import Candidate
@@ -82,10 +83,12 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
     with g.runner() as runner:
         answers = Judge(g.setup(g.baseline(qualification, runner))).answers
         try:
-            for process in range(g.lock.protocol.confirmation_processes):
+            for process in itertools.count():
                 for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks)).items():
                     drawn[name].append(stored)
                     clocks[name] = stored.value.samples.clock
+                if enough(_samples(drawn), g.lock.protocol):
+                    break
         except Refused as refused:
             found = (*findings, refused.finding)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))
@@ -96,24 +99,21 @@ def _confirmed(
     g: Ground, winner: Kernel, drawn: Mapping[str, list[Stored[Drawn]]], findings: tuple[Finding, ...]
 ) -> Confirmation:
     faults = [fault for stored in drawn.values() for s in stored for fault in s.value.faults]
-    samples = {name: [s.value.samples for s in stored] for name, stored in drawn.items()}
-    confidence = float(g.lock.protocol.confidence)
     floors = floors_of(g)
-    cases = tuple(
-        confirmed_case(n, samples[n], [s.digest for s in drawn[n]], confidence, floors.get(n, NOT_ASKED))
-        for n in samples
-    )
-    under = {case.case: under_floor(case.case, case.warm_us, floors.get(case.case, NOT_ASKED)) for case in cases}
+    digests = {name: [s.digest for s in stored] for name, stored in drawn.items()}
+    found = figures(_samples(drawn), digests, g.lock.protocol, floors)
+    under = {c.case: under_floor(c.case, c.warm_us, floors.get(c.case, NOT_ASKED)) for c in found.cases}
     outcome = Confirmed(
         winner=winner.built.candidate,
-        cases=cases,
-        geometric_mean=geometric_interval(list(samples.values()), confidence),
+        cases=found.cases,
+        geometric_mean=found.geometric_mean,
+        looked=found.looked,
         valid=not (findings or faults),
         findings=(*findings, *faults),
         review={name: finding for name, finding in under.items() if finding is not None},
     )
-    return Confirmation(
-        outcome=outcome,
-        vendors=vendor_speeds(list(samples.values()), confidence),
-        vendors_absent=vendors_absent(list(samples.values())),
-    )
+    return Confirmation(outcome=outcome, vendors=found.vendors, vendors_absent=found.vendors_absent)
+
+
+def _samples(drawn: Mapping[str, list[Stored[Drawn]]]) -> dict[str, list[Samples]]:
+    return {name: [s.value.samples for s in stored] for name, stored in drawn.items()}
