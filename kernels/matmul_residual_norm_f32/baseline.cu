@@ -1,0 +1,54 @@
+// What runs today: a tiled product, then a second kernel for the residual and the norm.
+//
+// A block of 16 x 16 threads makes a 32 x 32 tile in steps of 16 along k; a thread holds 2 x 2 sums. What lies beyond
+// the matrices is read as zero and never written, so every shape is right.
+
+constexpr int TILE = 32, DEPTH = 16, SIDE = 16;
+
+extern "C" __global__ void __launch_bounds__(SIDE * SIDE)
+matmul(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ product, int m, int n, int k)
+{
+    __shared__ float tile_a[TILE][DEPTH + 1], tile_b[DEPTH][TILE];
+    const int x = threadIdx.x, y = threadIdx.y, row0 = blockIdx.y * TILE, column0 = blockIdx.x * TILE;
+    float sums[2][2] = {};
+    for (int depth = 0; depth < k; depth += DEPTH) {
+        for (int i = y; i < TILE; i += SIDE)
+            tile_a[i][x] = row0 + i < m && depth + x < k ? a[(long long)(row0 + i) * k + depth + x] : 0.0f;
+        for (int j = x; j < TILE; j += SIDE)
+            tile_b[y][j] = depth + y < k && column0 + j < n ? b[(long long)(depth + y) * n + column0 + j] : 0.0f;
+        __syncthreads();
+        for (int d = 0; d < DEPTH; ++d)
+            for (int i = 0; i < 2; ++i)
+                for (int j = 0; j < 2; ++j)
+                    sums[i][j] = fmaf(tile_a[y + i * SIDE][d], tile_b[d][x + j * SIDE], sums[i][j]);
+        __syncthreads();
+    }
+    for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 2; ++j) {
+            const int row = row0 + y + i * SIDE, column = column0 + x + j * SIDE;
+            if (row < m && column < n) product[(long long)row * n + column] = sums[i][j];
+        }
+}
+
+// A block of 256 threads for each row.
+extern "C" __global__ void __launch_bounds__(256)
+residual_norm(const float* __restrict__ product, const float* __restrict__ residual, const float* __restrict__ gamma,
+              float* h, float* __restrict__ y, int m, int n)
+{
+    __shared__ float shared[256];
+    const long long start = (long long)blockIdx.x * n;
+    float squares = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 256) {
+        const float value = product[start + i] + residual[start + i];
+        h[start + i] = value;
+        squares += value * value;
+    }
+    shared[threadIdx.x] = squares;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+        __syncthreads();
+    }
+    const float scale = 1.0f / sqrtf(shared[0] / n + 1e-5f);
+    for (int i = threadIdx.x; i < n; i += 256) y[start + i] = h[start + i] * scale * gamma[i];
+}

@@ -1,0 +1,140 @@
+"""One kernel family: its files as `trials/NAME.yaml` names them, and a judge that runs its kernels on the `cpu` device.
+
+Everything runs in this process: the sources are this repository's own, so that no sandbox is needed here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kerneltrial.build.messages import Compiled
+from kerneltrial.build.nvrtc import compile_source
+from kerneltrial.devices.cpu.device import open_cpu
+from kerneltrial.devices.device import Binary, Conditions, Loaded, Run, Values
+from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.cases import check_cases, read_cases
+from kerneltrial.inputs.config import Config, read
+from kerneltrial.inputs.contracts import read_contract
+from kerneltrial.inputs.holdout import check_holdout, read_holdout
+from kerneltrial.inputs.oracle import load
+from kerneltrial.inputs.plans import plan_path, read_plan
+from kerneltrial.judge.qualification import Qualified, qualify
+from kerneltrial.judge.screen import screen
+from kerneltrial.judge.setup import JudgeSetup, Subject
+from kerneltrial.judge.validation import Judge, ValidationOutcome
+from kerneltrial.propose.search.space import Space, read_space
+from kerneltrial.records.case import Case, Cases
+from kerneltrial.records.contract import Contract
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.store.canonical import digest
+
+CLONE = Path(__file__).resolve().parents[3]
+TRIALS = CLONE / "trials"
+
+
+def names() -> list[str]:
+    """Every family that has a trial."""
+    return sorted(path.stem for path in TRIALS.glob("*.yaml"))
+
+
+class Direct:
+    """Runs calls on the `cpu` device of this process (`judge.setup.RunsCalls`).
+
+    `closely`: every check in every run, also where the judge asks for bounds alone; a kernel is then compiled once.
+    """
+
+    def __init__(self, closely: bool) -> None:
+        self._closely = closely
+        self._loaded: Loaded | None = None
+
+    def load(self, binary: Binary) -> None:
+        self._loaded = open_cpu().load(binary)
+
+    def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
+        assert self._loaded is not None
+        if self._closely:
+            conditions = replace(conditions, checks="all")
+        return self._loaded.run(call, values, conditions)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family by name; its files are read when they are asked for."""
+
+    name: str
+    closely: bool = False
+
+    @cached_property
+    def config(self) -> Config:
+        return read(TRIALS / f"{self.name}.yaml", {}, CLONE)
+
+    @cached_property
+    def contract(self) -> Contract:
+        return read_contract(CLONE / self.config.contract)
+
+    @cached_property
+    def cases(self) -> Cases:
+        """The cases, checked against the contract; so is the holdout's domain."""
+        path = CLONE / self.config.cases
+        cases = read_cases(path)
+        check_cases(cases, self.contract, path)
+        holdout = CLONE / self.config.holdout
+        check_holdout(read_holdout(holdout), self.contract, holdout)
+        return cases
+
+    @cached_property
+    def space(self) -> Space:
+        return read_space(CLONE / f"kernels/{self.name}/space.yaml")
+
+    @property
+    def small(self) -> Cases:
+        """The cases that are there for correctness alone."""
+        return Cases(cases=tuple(case for case in self.cases.cases if case.kind == "correctness"))
+
+    def baseline(self) -> Subject:
+        path = CLONE / self.config.baseline
+        return self.subject(path.read_bytes(), read_plan(plan_path(path)))
+
+    def reference(self) -> Subject | None:
+        if not self.config.reference:
+            return None
+        path = CLONE / self.config.reference
+        return self.subject(path.read_bytes(), read_plan(plan_path(path)))
+
+    def configuration(self, parameters: Mapping[str, int]) -> Subject:
+        return self.subject(self.space.source(parameters), self.space.plan(parameters))
+
+    def subject(self, source: bytes, plan: LaunchPlan) -> Subject:
+        """Compile a source to PTX alone (machine code takes as long again), and look at it as a trial does."""
+        options = ("--gpu-architecture=compute_80", "--std=c++17", "--generate-line-info", *self.contract.options)
+        reply = compile_source(source, options)
+        assert isinstance(reply, Compiled), reply
+        ptx = reply.ptx.decode()
+        assert screen(ptx) is None, screen(ptx)
+        return Subject(binary=Binary(ptx=ptx, cubin=b""), plan=plan, abi="pointer", runner=Direct(self.closely))
+
+    def judge(self, cases: Cases, boundary_shapes: int) -> Judge:
+        setup = JudgeSetup(
+            contract=self.contract,
+            cases=cases,
+            protocol=Protocol(boundary_shapes=boundary_shapes),
+            oracle=load(CLONE / self.config.oracle),
+            baseline=self.baseline(),
+            folder=(CLONE / self.config.cases).parent,
+            seed=self.config.seed,
+        )
+        return Judge(setup)
+
+    def qualified(self, judge: Judge) -> Qualified:
+        """Qualification as the trial makes it; raises `QualificationProblem`."""
+        return qualify(judge, digest(b"baseline"), self.reference())
+
+    def verdict(self, judge: Judge, parameters: Mapping[str, int], cases: Sequence[Case] = ()) -> ValidationOutcome:
+        """The judge's verdict on one configuration of the space."""
+        return judge.judge_subject(
+            digest(repr(parameters).encode()), self.configuration(parameters), cases or judge.cases
+        )

@@ -1,0 +1,59 @@
+"""Every kernel family: its files agree, it qualifies, and two configurations are valid, on small shapes on `cpu`.
+
+`tests/bench/families.py` judges every configuration of every space on every case; that takes hours, and this seconds.
+"""
+
+import pytest
+from family_court import CLONE, Family, names
+
+from kerneltrial.inputs.trial import check_workload
+from kerneltrial.propose.search.search import open_search
+from kerneltrial.records.device import Device
+from kerneltrial.records.validation import Validated
+
+FAMILIES = names()
+# In place of seeds that take seconds to compile: small tiles, and the same structure.
+QUICK = {
+    "matmul_bias_gelu_f32": (
+        {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "SPLIT": 1, "FUSED": 0},
+        {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SPLIT": 4, "FUSED": 1},
+    ),
+    "matmul_residual_norm_f32": (
+        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "NORM": 2},
+        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "NORM": 1},
+    ),
+}
+NO_CARD = Device(kind="cpu", arch="sm_80", name="none", fingerprint={})
+
+
+def test_every_kernel_folder_belongs_to_a_trial() -> None:
+    folders = {path.parent.name for path in (CLONE / "kernels").glob("*/contract.yaml")}
+    assert folders == {path.parent.name for path in (CLONE / "cases").glob("*/cases.yaml")}
+    assert folders - set(FAMILIES) == {"matmul_f32", "softmax_f32"}  # config.yaml and config_softmax.yaml
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_files_of_a_family_agree(name: str) -> None:
+    family = Family(name)
+    assert family.config.trial == family.contract.name == name
+    check_workload(family.config.workload, family.cases)
+    assert len(family.small.cases) >= 2
+    assert len(family.space.file.seeds) >= 2
+    search = open_search(CLONE / family.config.space, family.cases, NO_CARD, 1)  # prior and reasons hold for its cases
+    assert len(search.space.configurations) >= 20
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
+    family = Family(name, closely=True)
+    judge = family.judge(family.small, 0)
+    qualified = family.qualified(judge)
+    for case in qualified.cases:
+        assert {null.name.split(": ")[-1] for null in case.nulls} >= {"zeros", "the mean of the right answer"}
+        assert all(null.refused > 0 for null in case.nulls)
+    # One case a configuration: the first takes the entry for any shape, the second the one for vectors.
+    chosen = QUICK.get(name, tuple(seed.parameters for seed in family.space.file.seeds))
+    for parameters, case in zip(chosen, family.small.cases, strict=False):
+        assert parameters in family.space.configurations
+        outcome = family.verdict(judge, parameters, (case,))
+        assert isinstance(outcome, Validated), f"{parameters} in {case.name}: {outcome}"
