@@ -42,7 +42,7 @@ def test_the_shipped_contract_says_what_it_should(trial: Any) -> None:
         ({"arguments__0__name": "m2"}, []),
         ({"arguments__0__name": "min"}, ["'min' is reserved"]),
         ({"arguments__0__name": "lambda"}, ["'lambda' is reserved"]),
-        ({"arguments__0__role": "output"}, ["tolerances", "a, c"]),
+        ({"arguments__0__role": "output", "arguments__0__specials": []}, ["tolerances", "a, c"]),
         ({"arguments__2__role": "input"}, ["no array has the role output"]),
         ({"arguments__3__name": "q"}, ["arguments.q", "no dimension"]),
         ({"arguments__0__dtype": "float31"}, ["arguments.0.dtype", "'float31'", "float32"]),

@@ -170,5 +170,11 @@ def test_the_shipped_oracles_answer_every_shipped_case(family: str) -> None:
     promised = read_contract(clone / f"kernels/{family}/contract.yaml")
     for case in read_cases(clone / f"cases/{family}/cases.yaml").cases:
         for draw in range(7):
-            answer = shipped.answer(promised, generate(promised, case, draw), case.dimensions)
-            assert all(np.all(np.isfinite(output)) for output in answer.outputs.values())
+            values = generate(promised, case, draw)
+            answer = shipped.answer(promised, values, case.dimensions)
+            for output in answer.outputs.values():
+                plain = np.isfinite(output).mean()
+                if all(np.all(np.isfinite(given)) for given in values.values()):
+                    assert plain == 1
+                else:
+                    assert 0.5 < plain < 1  # special values leave most of an answer plain

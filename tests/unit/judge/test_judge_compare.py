@@ -181,3 +181,13 @@ def test_where_the_baseline_is_exact_a_candidate_is_too() -> None:
     assert reason(compare(want * (1 + 2.0**-23), rule, 0.0)) is None
     assert reason(compare(few, rule, 0.3)) is None
     assert reason(compare(few[:10], expected(want[:10], terms=want[:10], scaled="64"), 0.0)) is None
+
+
+def test_what_no_number_of_the_type_can_hold_is_zero() -> None:
+    """A product of two subnormals underflows to zero in every kernel; a subnormal that is flushed is wrong."""
+    tiny = expected([1e-77, 2.0**-128], terms=np.array([1e-77, 2.0**-128]), scaled="64")
+    assert reason(compare(np.array([0.0, 2.0**-128]), tiny, 0.0)) is None
+    assert reason(compare(np.array([0.0, 0.0]), tiny, 0.0)) is Reason.WRONG_VALUES
+    assert compare(np.array([0.0, 2.0**-128]), tiny, None).measure <= 1.0
+    exact = expected([2.0**-149, 1.0])
+    assert reason(compare(np.array([0.0, 1.0]), exact, None)) is Reason.WRONG_VALUES

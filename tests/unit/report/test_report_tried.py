@@ -72,7 +72,7 @@ def test_a_case_without_a_draw_did_not_run() -> None:
 def test_values_name_their_distributions_and_what_none_of_them_draws() -> None:
     shown = of_values(GO)
     assert "distributions named integers, normal, offset, wide and ties, and are of moderate size" in shown
-    assert "NaN, infinities, subnormals and magnitudes of float32 outside about 2^-20 to 2^20" in shown
+    assert "NaN, infinity, minus infinity, subnormals and magnitudes of float32 outside about 2^-20 to 2^20" in shown
 
 
 def test_bounds_and_files_are_told() -> None:
@@ -81,12 +81,26 @@ def test_bounds_and_files_are_told() -> None:
     one = contracted(arguments=(msgspec.structs.replace(a, low=low, high=high), b, *others))
     assert "low and high, and of moderate size where it lacks one" in of_values(one)
     both = contracted(arguments=tuple(msgspec.structs.replace(array, low=low, high=high) for array in (a, b)))
-    assert "within the contract's low and high. Not tried on purpose: NaN, infinities, subnormals." in of_values(both)
+    assert (
+        "within the contract's low and high. Not tried on purpose: NaN, infinity, minus infinity and subnormals."
+        in of_values(both)
+    )
     integers = contracted(arguments=(msgspec.structs.replace(a, dtype="int32"), *others))
     assert "tried on purpose: integers further than 32,768 from zero" in of_values(integers)
     read = msgspec.structs.replace(GO.lock.cases.cases[0], inputs={"A": Stored(path="a.npy", sha256="0" * 64)})
     lock = msgspec.structs.replace(GO.lock, cases=Cases(cases=(read,)))
     assert "or read from files" in of_values(replace(GO, lock=lock))
+
+
+def test_special_values_that_the_contract_allows_are_named_as_tried() -> None:
+    a, b, *others = GO.lock.contract.arguments
+    masked = msgspec.structs.replace(a, specials=("-inf", "huge"))
+    shown = of_values(contracted(arguments=(masked, b, *others)))
+    assert "; in the draws named ties some are minus infinity and numbers near the largest. Not tried" in shown
+    assert "Not tried on purpose: NaN, infinity, minus infinity, subnormals and magnitudes" in shown  # b has none
+    each = tuple(msgspec.structs.replace(array, specials=("nan", "inf", "-inf", "subnormal")) for array in (a, b))
+    shown = of_values(contracted(arguments=(*each, *others)))
+    assert "Not tried on purpose: magnitudes of float32 outside about 2^-20 to 2^20, zero and the special" in shown
 
 
 @pytest.mark.parametrize("dtype", DRAWN)

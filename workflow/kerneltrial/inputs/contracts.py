@@ -136,6 +136,23 @@ def _check_array(array: Array, contract: Contract) -> None:
             _check_integer(f"arguments.{array.name}", bound, array.dtype)
     if array.low is not None and array.high is not None and array.low > array.high:
         raise InputProblem(f"arguments.{array.name}: low {array.low} is above high {array.high}")
+    _check_specials(array)
+
+
+def _check_specials(array: Array) -> None:
+    where, kinds = f"arguments.{array.name}.specials", array.specials
+    if not kinds:
+        return
+    if array.role == "output" or not is_float(array.dtype):
+        raise InputProblem(f"{where}: only inputs of a float type have special values; leave the key out")
+    if len(set(kinds)) != len(kinds):
+        raise InputProblem(f"{where}: {', '.join(kinds)} names one twice")
+    if "huge" in kinds and not (array.low is None and array.high is None):
+        raise InputProblem(f"{where}: huge contradicts the bounds low and high; leave one of them out")
+    if "subnormal" in kinds and (
+        (array.low is not None and array.low >= 0) or (array.high is not None and array.high <= 0)
+    ):
+        raise InputProblem(f"{where}: subnormal numbers of both signs contradict the bounds; leave one of them out")
 
 
 def _check_scalar(scalar: ScalarArgument) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kerneltrial.records.plan import DType
 
 _EXPONENTS = {"float16": -10, "bfloat16": -7, "float32": -23, "float64": -52}
+_LEAST_NORMAL = {"float16": -14, "bfloat16": -126, "float32": -126, "float64": -1022}
 _LOWER: dict[str, DType] = {"float64": "float32", "float32": "float16", "float16": "bfloat16"}
 
 
@@ -29,6 +30,11 @@ def is_float(dtype: DType) -> bool:
 def epsilon(dtype: DType) -> float:
     """Return the distance from 1 to the next float of this type; 0 for integers."""
     return 2.0 ** _EXPONENTS[dtype] if dtype in _EXPONENTS else 0.0
+
+
+def smallest(dtype: DType) -> float:
+    """Return the least positive float of this type, a subnormal; 0 for integers."""
+    return 2.0 ** (_LEAST_NORMAL[dtype] + _EXPONENTS[dtype]) if dtype in _EXPONENTS else 0.0
 
 
 def next_lower(dtype: DType) -> DType | None:

@@ -19,8 +19,9 @@ from kerneltrial.inputs.contracts import array_shapes, integer_range
 from kerneltrial.inputs.distributions import INTEGER_BITS, Span, draw_floats, draw_integers, integer_bounds
 from kerneltrial.inputs.dtypes import from_bytes, is_float, narrow, numpy_dtype, to_bytes
 from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.specials import kinds_in, put_among
 from kerneltrial.records.case import Case, Distribution, Generated, Stored
-from kerneltrial.records.contract import Array, Contract
+from kerneltrial.records.contract import Array, Contract, Special
 
 __all__ = ["ROTATION", "distribution_of", "draw_names", "from_bytes", "generate", "to_bytes"]
 
@@ -61,7 +62,8 @@ def draw_names(case: Case, draws: int) -> tuple[str, ...]:
 def generate(contract: Contract, case: Case, draw: int, folder: Path = Path()) -> dict[str, NDArray[Any]]:
     """Return the values of every input and inout, by name, in the contract's NumPy form and shape.
 
-    Draw 0 has the sources that the case names; further draws rotate through `ROTATION`. `folder` is where the cases'
+    Draw 0 has the sources that the case names; further draws rotate through `ROTATION`. Draws of TIES also have the
+    contract's special values. `folder` is where the cases'
     file lies: paths of `.npy` files are relative to it.
 
     Raises
@@ -74,6 +76,7 @@ def generate(contract: Contract, case: Case, draw: int, folder: Path = Path()) -
     span = reduction_span(contract, case.dimensions, shapes)
     floats = [array.name for array in arrays if is_float(array.dtype)]
     wide = floats[_entropy(case, draw, "") % len(floats)] if floats else ""
+    specials = _specials_of(contract, case, draw, shapes)
     found: dict[str, NDArray[Any]] = {}
     for array in arrays:
         distribution = distribution_of(case, draw, array.name)
@@ -84,8 +87,21 @@ def generate(contract: Contract, case: Case, draw: int, folder: Path = Path()) -
             continue
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(_entropy(case, draw, array.name))))
         shaped = Span(shapes[array.name], span, sharp=array.name == wide)
-        found[array.name] = _drawn(array, distribution, shaped, rng)
+        kinds = specials.get(array.name, ()) if distribution is Distribution.TIES else ()
+        found[array.name] = _drawn(array, distribution, shaped, rng, kinds)
     return found
+
+
+def _specials_of(
+    contract: Contract, case: Case, draw: int, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[Special, ...]]:
+    """The special values that each input gets in a draw of TIES, by name."""
+    arrays = [array for array in contract.arrays if array.specials]
+    allowed = list(dict.fromkeys(kind for array in arrays for kind in array.specials))
+    outputs = min(math.prod(shapes[array.name]) for array in contract.outputs)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(_entropy(case, draw, "specials of all"))))
+    kinds = kinds_in(allowed, outputs, rng)
+    return {array.name: tuple(kind for kind in array.specials if kind in kinds) for array in arrays}
 
 
 def reduction_span(contract: Contract, dimensions: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> int:
@@ -104,12 +120,14 @@ def _entropy(case: Case, draw: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "little")
 
 
-def _drawn(array: Array, distribution: Distribution, span: Span, rng: np.random.Generator) -> NDArray[Any]:
+def _drawn(
+    array: Array, distribution: Distribution, span: Span, rng: np.random.Generator, kinds: tuple[Special, ...]
+) -> NDArray[Any]:
     low = None if array.low is None else float(array.low)
     high = None if array.high is None else float(array.high)
     if array.dtype in INTEGER_BITS:
-        values = draw_floats(distribution, array.dtype, span, rng)
-        return narrow(_bounded(values, low, high, distribution, rng), array.dtype)
+        values = _bounded(draw_floats(distribution, array.dtype, span, rng), low, high, distribution, rng)
+        return narrow(put_among(values, kinds, array.dtype, rng) if kinds else values, array.dtype)
     stated = (None if array.low is None else int(array.low), None if array.high is None else int(array.high))
     bounds = integer_bounds(distribution, stated, integer_range(array.dtype))
     return draw_integers(distribution, bounds, span, rng).astype(numpy_dtype(array.dtype))

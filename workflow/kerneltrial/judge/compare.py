@@ -4,7 +4,8 @@ The rules, in order:
 
 1. NaN and infinities stand exactly where the oracle, rounded to the output's dtype, has them (an answer beyond the
    dtype's range is infinite in that dtype). Integers are equal.
-2. ``|got - want| <= absolute + relative * |want| + scaled * eps(dtype) * sum|terms|`` for every element.
+2. ``|got - want| <= absolute + relative * |want| + scaled * eps(dtype) * sum|terms|`` for every element, or the least
+   positive number of the dtype where that is more and the contract allows any error at all.
 3. The worst *measure* of error is at most ``baseline_factor * max(baseline's worst measure, FLOOR_ULPS)``.
 
 An error's measure is ``|got - want| / (eps(dtype) * scale)``. The scale is the sum of absolute terms where the oracle
@@ -25,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrial.inputs.dtypes import smallest
 from kerneltrial.judge.patterns import Mask, describe, describe_values
 from kerneltrial.judge.precision import Floats, epsilon, is_float, rounded, ulps_apart
 from kerneltrial.records.contract import Tolerance
@@ -68,13 +70,18 @@ class Expected:
         # Terms that are no number (they overflowed, or hold NaN) allow nothing.
         terms = None if self.terms is None else np.where(np.isfinite(self.terms), self.terms, 0.0)
         bound = float(self.tolerance.absolute) + float(self.tolerance.relative) * size
+        # What is smaller than every number of the dtype is 0 there, whatever its digits.
+        least = smallest(self.dtype)
         if terms is not None:
             bound = bound + float(self.tolerance.scaled) * epsilon(self.dtype) * terms
             scale = np.maximum(terms, size)
         else:
             count = max(int(finite.sum()), 1)
             scale = np.maximum(size, np.sqrt(np.sum(np.square(size)) / count))
-        return Rule(want=want, held=held, finite=finite, bound=bound, unit=epsilon(self.dtype) * scale)
+        if self.tolerance.absolute or self.tolerance.relative or self.tolerance.scaled:
+            bound = np.maximum(bound, least)
+        unit = np.maximum(epsilon(self.dtype) * scale, least)
+        return Rule(want=want, held=held, finite=finite, bound=bound, unit=unit)
 
 
 @dataclass(frozen=True)

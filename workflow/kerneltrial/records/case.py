@@ -16,7 +16,7 @@ class Distribution(Enum):
     NORMAL = "normal"  # signed, mean 0, deviation 1
     OFFSET = "offset"  # large mean, small variance
     WIDE = "wide"  # exponents over a wide range
-    TIES = "ties"  # few distinct values
+    TIES = "ties"  # few distinct values, and the contract's specials among them
     INTEGERS = "integers"  # exact: products and sums stay representable, and half or TF32 does not hold them
     ZEROS = "zeros"
 

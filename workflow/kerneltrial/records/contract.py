@@ -9,12 +9,17 @@ from msgspec import Meta
 from kerneltrial.records.plan import DType
 from kerneltrial.records.record import Expression, Name, Positive, Record, Text
 
+Special = Literal["nan", "inf", "-inf", "subnormal", "huge"]
+
 
 class Array(Record, tag_field="kind", tag="array"):
     """A contiguous row-major array in device memory. `shape` has one expression in the dimensions an axis.
 
     `low` and `high` bound the values of generated inputs (both inclusive for integers). Integers without them may take
     every value of their type, so indices, counts and what is summed up need bounds.
+    `specials` are values of float inputs for which a kernel must be right too, beside finite numbers of moderate size:
+    some are put among the values of one draw. `huge` are finite ones near the end of the type: only where no sum or
+    product that honest kernels form can overflow.
     """
 
     name: Name
@@ -23,6 +28,7 @@ class Array(Record, tag_field="kind", tag="array"):
     shape: Annotated[tuple[Expression, ...], Meta(min_length=1, max_length=6)]
     low: Decimal | None = None
     high: Decimal | None = None
+    specials: tuple[Special, ...] = ()
 
 
 class DimensionArgument(Record, tag_field="kind", tag="dimension"):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kerneltrial.inputs.dtypes import is_float
 from kerneltrial.inputs.values import distribution_of
 from kerneltrial.records.case import Case
-from kerneltrial.records.contract import Array, Range
+from kerneltrial.records.contract import Array, Range, Special
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.validation import CaseVerdict
 from kerneltrial.report import words
@@ -13,6 +13,13 @@ from kerneltrial.report import words
 # Powers of two between which drawn floats lie that no bound of the contract moves, but for zero and rare small values
 # of a normal distribution; the tests draw from `inputs.distributions` and compare.
 DRAWN = {"float16": (-14, 9), "bfloat16": (-20, 20), "float32": (-20, 20), "float64": (-60, 60)}
+SPECIALS: dict[Special, str] = {
+    "nan": "NaN",
+    "inf": "infinity",
+    "-inf": "minus infinity",
+    "subnormal": "subnormals",
+    "huge": "numbers near the largest",
+}
 # Drawn integers that no bound moves lie this near to zero.
 DRAWN_INTEGERS = 2**15
 
@@ -48,7 +55,7 @@ def _values(lock: Lock) -> Iterator[str]:
         return
     yield (
         f"That a kernel is right for every value. Values of inputs were {_sources(lock, inputs)}"
-        f"{_within(inputs)}. Not tried on purpose: {words.listed(_untried(inputs))}."
+        f"{_within(inputs)}{_special(inputs)}. Not tried on purpose: {words.listed(_untried(inputs))}."
     )
 
 
@@ -74,13 +81,21 @@ def _within(inputs: Sequence[Array]) -> str:
     return ", within the contract's low and high, and of moderate size where it lacks one"
 
 
+def _special(inputs: Sequence[Array]) -> str:
+    """Which values beside plain numbers one draw of each case has."""
+    tried = [kind for kind in SPECIALS if any(kind in array.specials for array in inputs)]
+    return f"; in the draws named ties some are {words.listed([SPECIALS[kind] for kind in tried])}" if tried else ""
+
+
 def _untried(inputs: Sequence[Array]) -> list[str]:
     """Values that no generated input has; of what is not bounded, those too large or too small."""
     floats = [array for array in inputs if is_float(array.dtype)]
-    found = ["NaN, infinities, subnormals"] if floats else []
+    missing = [kind for kind in SPECIALS if kind != "huge" and any(kind not in array.specials for array in floats)]
+    found = [SPECIALS[kind] for kind in missing]
     for dtype in dict.fromkeys(array.dtype for array in floats if not _bounded(array)):
         low, high = DRAWN[dtype]
-        found.append(f"magnitudes of {dtype} outside about 2^{low} to 2^{high}, zero apart")
+        apart = "zero and the special values apart" if len(missing) < len(SPECIALS) - 1 else "zero apart"
+        found.append(f"magnitudes of {dtype} outside about 2^{low} to 2^{high}, {apart}")
     if any(not _bounded(array) for array in inputs if not is_float(array.dtype)):
         found.append(
             f"integers further than {DRAWN_INTEGERS:,} from zero, but in draws called wide: these take the whole type"

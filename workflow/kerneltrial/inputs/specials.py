@@ -1,0 +1,66 @@
+"""NaN, infinities, subnormals and huge numbers among the values of a draw, as far as the contract allows them.
+
+They come in draws of `Distribution.TIES`, few and far between, so that most of an output keeps a plain answer. A kernel
+that drops a NaN, that flushes what the contract keeps, or that reckons in a type of a narrower range shows there.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrial.records.contract import Special
+from kerneltrial.records.plan import DType
+
+SPACING: Final = 4096  # about one value of each kind for as many elements
+MOST: Final = 16  # of each kind in an array
+OUTPUTS_FOR_ALL: Final = 16  # with fewer output elements for each kind, a draw has one kind: the others would drown
+
+# Exponents: of the least normal number, and of what lies just above the largest.
+_RANGES: Final[dict[str, tuple[int, int]]] = {
+    "float64": (-1022, 1024),
+    "float32": (-126, 128),
+    "float16": (-14, 16),
+    "bfloat16": (-126, 128),
+}
+
+
+def kinds_in(allowed: Sequence[Special], outputs: int, rng: np.random.Generator) -> tuple[Special, ...]:
+    """The kinds that one draw has: all, or one of them where the call has too few output elements to tell them apart.
+
+    `rng` must be the same for all arrays of the call, so that all show the same kind.
+    """
+    if not allowed or outputs >= OUTPUTS_FOR_ALL * len(allowed):
+        return tuple(allowed)
+    return (allowed[int(rng.integers(len(allowed)))],)
+
+
+def put_among(
+    values: NDArray[Any], kinds: Sequence[Special], dtype: DType, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return a copy of float64 `values` (not yet rounded to `dtype`) with some places taken by `kinds`."""
+    changed = np.array(values, np.float64)
+    flat = changed.reshape(-1)
+    count = min(max(flat.size // SPACING, 1), MOST)
+    for kind in kinds:
+        places = rng.integers(0, flat.size, count)
+        flat[places] = [_special(kind, dtype, rng) for _ in range(count)]
+    return changed
+
+
+def _special(kind: Special, dtype: DType, rng: np.random.Generator) -> float:
+    least, above = _RANGES[dtype]
+    sign = float(rng.choice((-1.0, 1.0)))
+    match kind:
+        case "nan":
+            return math.nan
+        case "inf":
+            return math.inf
+        case "-inf":
+            return -math.inf
+        case "subnormal":
+            return sign * math.ldexp(1.0, least - int(rng.integers(1, 5)))
+        case "huge":
+            return sign * math.ldexp(float(rng.integers(4, 8)) / 8, above)
