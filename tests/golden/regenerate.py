@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from prompts import prompts
 from trial_pieces import report_inputs
 from trial_stories import STORIES
 
@@ -17,6 +18,9 @@ def main() -> None:
         (FOLDER / story).mkdir(exist_ok=True)
         for name in NAMES:
             (FOLDER / story / name).write_bytes(made[name])
+    (FOLDER / "prompts").mkdir(exist_ok=True)
+    for name, made_prompt in prompts().items():
+        (FOLDER / "prompts" / f"{name}.md").write_text(made_prompt.whole)
 
 
 if __name__ == "__main__":

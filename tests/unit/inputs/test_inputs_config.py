@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kerneltrial.dag.graph import LOCKED_KEYS
 from kerneltrial.inputs import lock
 from kerneltrial.inputs.config import Config, check, read, sources
 from kerneltrial.inputs.oracle import load
@@ -61,7 +62,7 @@ def test_the_shipped_config_names_every_key_with_its_default_or_more() -> None:
         ({"zzz": 7}, ["unknown key 'zzz'", "allowed: trial"]),
         ({"device": "gpu"}, ["device", "'gpu'", "auto, cpu, cuda"]),
         ({"arch": "compute_90"}, ["arch", "'compute_90'", "sm_90a"]),
-        ({"proposer": "magic"}, ["proposer", "'magic'", "files, search"]),
+        ({"proposer": "magic"}, ["proposer", "'magic'", "command, files, openai, replay, search"]),
         ({"sandbox": "none"}, ["sandbox", "'none'", "plain, required"]),
         ({"languages": "[cuda_cpp, opencl]"}, ["languages.1", "'opencl'", "cuda_cpp, numba_cuda"]),
         ({"languages": []}, ["languages", "1 to 2"]),
@@ -216,6 +217,8 @@ def test_sources_name_all_files_of_a_group(trial: Any) -> None:
         "holdout": (f"{cases}/holdout.yaml",),
         "space": (f"{kernels}/space.yaml", f"{kernels}/space.cu"),
         "candidates": (),
+        "replies": (),
+        "program": (),
     }
 
 
@@ -249,9 +252,7 @@ def test_a_slice_has_one_form_for_equal_values(trial: Any) -> None:
 def test_the_lock_holds_the_trials_identity(trial: Any) -> None:
     config = read(trial.path("config.yaml"), {})
     files = sources(config, trial.folder)
-    asked = config.slice(
-        ("trial", "protocol", "oracle_author", "proposer", "languages", "candidates_per_iteration", "seed")
-    )
+    asked = config.slice((*LOCKED_KEYS, "prices.model"))
     identity = lock.Identity(lock.file_digests(files, trial.folder), {"numpy": "2"}, {"files": "none"}, "a" * 64)
     device = Device(kind="cpu", arch="sm_80", name="x86_64", fingerprint={})
     made = lock.assemble(asked, read_trial(files, trial.folder), device, identity)
@@ -259,6 +260,8 @@ def test_the_lock_holds_the_trials_identity(trial: Any) -> None:
     assert set(made.files) == {path for group in files.values() for path in group}
     assert made.holdout_count == 4 + 2  # drawn shapes, and the performance shapes on sealed values
     assert made.protocol == config.protocol
+    assert (made.model, made.model_prices) == (config.model, config.prices.model)
+    assert set(made.asked) == set(LOCKED_KEYS)
     path = trial.path("cases/matmul_f32/oracle.py")
     path.write_text(path.read_text() + "\n# edited\n")
     changed = lock.file_digests(files, trial.folder)

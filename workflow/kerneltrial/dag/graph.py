@@ -16,8 +16,22 @@ LOCKED_KEYS = (
     "oracle_author",
     "oracle_by_proposer",
     "protocol",
+    "model",
+    "command",
+    "stop",
 )
-FILE_KEYS = ("contract", "baseline", "cases", "oracle", "reference", "holdout", "space", "candidates")
+FILE_KEYS = (
+    "contract",
+    "baseline",
+    "cases",
+    "oracle",
+    "reference",
+    "holdout",
+    "space",
+    "candidates",
+    "replies",
+    "program",
+)
 TERMS_KEYS = ("iterations", "policy", "prices", "workload")
 
 
@@ -48,7 +62,7 @@ _COMPILER = ("build.nvrtc", "build.numba_ptx")
 _JUDGED = ("propose", "build", "validate", "time", "holdout")
 
 STAGES: dict[str, Stage] = {  # in topological order
-    "lock": Stage("lock", reads=LOCKED_KEYS, sources=FILE_KEYS, ledger=True),
+    "lock": Stage("lock", reads=(*LOCKED_KEYS, "prices.model"), sources=FILE_KEYS, ledger=True),
     "terms": Stage("terms", reads=TERMS_KEYS, same=("lock",), ledger=True),
     "qualify": Stage(
         "qualification",
@@ -59,8 +73,8 @@ STAGES: dict[str, Stage] = {  # in topological order
     "prize": Stage("prize", reads=("policy", "prices", "workload"), same=("qualify",), ledger=True),
     "propose": Stage(
         "proposal",
-        sources=("space", "candidates"),
-        same=("lock",),
+        sources=("space", "candidates", "baseline", "replies", "program"),
+        same=("lock", "qualify"),
         earlier=("propose", "build", "validate", "time"),
         after=("prize",),
         loop=True,

@@ -42,6 +42,7 @@ def model_usd(used: ModelUsage, prices: ModelPrices | NoModelPrices) -> Decimal:
         raise ValueError(f"{used.cached_tokens} cached of {used.input_tokens} input tokens cannot be")
     with exactly():
         charged = fresh * prices.input_usd + used.cached_tokens * prices.cached_input_usd
+        charged += used.cache_write_tokens * prices.cache_write_extra_usd
         return (charged + used.output_tokens * prices.output_usd) * _PER_MILLION
 
 

@@ -9,7 +9,8 @@ from kerneltrial.records.reason import Reason
 
 
 def stop_reason(prize: Prize, proposals: Iterable[Proposal]) -> Stop:
-    """`prize`: nothing was proposed, since no kernel could pay back; `space_exhausted`: the proposer had no more.
+    """`prize`: nothing was proposed, since no kernel could pay back; `space_exhausted`: the proposer had no more;
+    `budget`: the model's budget allowed no more; `beats_compiler`: the best was fast enough.
 
     A prize that became too small by an amendment, after candidates were tried, did not stop the trial.
     """
@@ -18,6 +19,10 @@ def stop_reason(prize: Prize, proposals: Iterable[Proposal]) -> Stop:
     hopeless = isinstance(prize.prize, KnownPrize) and not prize.prize.can_pay_back
     if hopeless and (Reason.PRIZE_TOO_SMALL in reasons or not attempts):
         return "prize"
+    if Reason.GOAL_REACHED in reasons:
+        return "beats_compiler"
+    if Reason.BUDGET_SPENT in reasons:
+        return "budget"
     return "space_exhausted" if Reason.SPACE_EXHAUSTED in reasons else "iterations"
 
 

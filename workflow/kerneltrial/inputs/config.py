@@ -13,17 +13,19 @@ from msgspec import Meta
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.inputs.sources import FILE_KEYS, sources
+from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, sources
+from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.candidate import Language
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.record import Name, Record
-from kerneltrial.records.terms import Policy, Prices, Workload
+from kerneltrial.records.terms import ModelPrices, Policy, Prices, Workload
 from kerneltrial.store.canonical import builtins
 
 __all__ = ["Config", "check", "read", "sources"]
 
 Arch = Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)(?!\n)$", description="auto, or such as sm_90a")]
-_NESTED = ("protocol", "policy", "prices", "workload")
+_NESTED = ("protocol", "policy", "prices", "workload", "model", "command")
+_NEEDED = {"search": "space", "files": "candidates", "replay": "replies"}
 
 
 class Config(Record):
@@ -43,10 +45,15 @@ class Config(Record):
     arch: Arch = "auto"
     oracle_by_proposer: bool = False
     reference: str = ""
-    proposer: Literal["search", "files"] = "search"
+    proposer: Literal["search", "files", "openai", "replay", "command"] = "search"
     languages: Annotated[tuple[Language, ...], Meta(min_length=1, max_length=2)] = ("cuda_cpp",)
     space: str = ""
     candidates: str = ""
+    replies: str = ""
+    program: str = ""
+    model: Model = Model()
+    command: Command = Command()
+    stop: Literal["fixed", "beats_compiler"] = "fixed"
     candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)] = 4
     seed: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     sandbox: Literal["required", "plain"] = "required"
@@ -109,10 +116,28 @@ def _converted(document: dict[str, Any], where: str) -> Config:
     config = to_record(document, Config, where)
     if len(set(config.languages)) != len(config.languages):
         raise InputProblem(f"{where}: languages: {list(config.languages)} names one twice")
-    needed = "space" if config.proposer == "search" else "candidates"
-    if not getattr(config, needed):
+    needed = _NEEDED.get(config.proposer, "")
+    if needed and not getattr(config, needed):
         raise InputProblem(f"{where}: the key {needed!r} is missing, and proposer {config.proposer} needs it")
+    _check_asking(config, where)
     return config
+
+
+def _check_asking(config: Config, where: str) -> None:
+    """A model needs a price, a program its words; and an address is no place for a password."""
+    if config.proposer == "openai" and not isinstance(config.prices.model, ModelPrices):
+        raise InputProblem(
+            f"{where}: the key 'prices.model' is missing, and proposer openai needs it; "
+            f"`kerneltrial prices {config.model.name}` prints it"
+        )
+    if config.proposer == "command" and not config.command.words:
+        raise InputProblem(f"{where}: the key 'command.words' is missing, and proposer command needs it")
+    url = config.model.base_url
+    if url and (not url.startswith(("http://", "https://")) or "@" in url or "?" in url):
+        raise InputProblem(
+            f"{where}: model.base_url: {url.rpartition('@')[2]!r} is not allowed; allowed: http:// or https://, a host "
+            "and a path, without a user, password or query"
+        )
 
 
 def _overridden(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,10 +174,8 @@ def _mapping(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_paths(config: Config, folder: Path) -> None:
     for key in FILE_KEYS:
         path = str(getattr(config, key))
-        unused = (key == "space" and config.proposer != "search") or (
-            key == "candidates" and config.proposer != "files"
-        )
-        if unused or (key == "reference" and not path):
+        unused = config.proposer != ("search" if key == "space" else FOLDERS.get(key, config.proposer))
+        if unused or (key in ("reference", "program") and not path):
             continue
         _check_path(key, path, folder)
     for key in ("baseline", "reference"):
@@ -170,7 +193,7 @@ def _check_path(key: str, path: str, folder: Path) -> None:
     if not path or PurePosixPath(path).is_absolute() or "\\" in path:
         raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a path relative to the config file")
     found = folder / path
-    wanted = found.is_dir() if key == "candidates" else found.is_file()
+    wanted = found.is_dir() if key in FOLDERS else found.is_file()
     if not wanted:
-        kind = "folder" if key == "candidates" else "file"
+        kind = "folder" if key in FOLDERS else "file"
         raise InputProblem(f"config: {key}: there is no {kind} {path}; create it or correct the key")

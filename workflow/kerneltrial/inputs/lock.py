@@ -8,9 +8,11 @@ from typing import Any
 from kerneltrial.inputs.holdout import sealed_performance
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import TrialInputs
+from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.device import Device
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.terms import ModelPrices, NoModelPrices
 from kerneltrial.store.canonical import convert, digest
 
 
@@ -25,10 +27,13 @@ class Identity:
 
 
 def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, identity: Identity) -> Lock:
-    """Return the lock. `asked` holds the locked config keys in JSON types, `device` is what `auto` became."""
+    """Return the lock. `asked` holds the locked config keys in JSON types, `device` is what `auto` became.
+
+    Beside them it holds `prices.model`, which the lock keeps as it was at first: later prices are terms.
+    """
     return Lock(
         trial=asked["trial"],
-        asked=dict(asked),
+        asked={key: value for key, value in asked.items() if key != "prices.model"},
         contract=inputs.contract,
         cases=inputs.cases,
         protocol=convert(Protocol, asked["protocol"]),
@@ -42,8 +47,16 @@ def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, iden
         toolchain=dict(sorted(identity.toolchain.items())),
         sandbox=dict(sorted(identity.sandbox.items())),
         holdout_commitment=identity.holdout_commitment,
+        model=convert(Model, asked["model"]),
+        model_prices=_prices(asked["prices.model"]),
+        command=convert(Command, asked["command"]),
+        stop=asked["stop"],
         holdout_count=inputs.holdout.count + len(sealed_performance(inputs.cases, b"", "")),
     )
+
+
+def _prices(asked: Mapping[str, Any]) -> ModelPrices | NoModelPrices:
+    return convert(ModelPrices, asked) if asked["kind"] == "tokens" else NoModelPrices()
 
 
 def file_digests(files: Mapping[str, tuple[str, ...]], folder: Path) -> dict[str, str]:

@@ -7,7 +7,20 @@ from kerneltrial.inputs.documents import read_document
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
 
-FILE_KEYS = ("contract", "baseline", "cases", "oracle", "reference", "holdout", "space", "candidates")
+FILE_KEYS = (
+    "contract",
+    "baseline",
+    "cases",
+    "oracle",
+    "reference",
+    "holdout",
+    "space",
+    "candidates",
+    "replies",
+    "program",
+)
+
+FOLDERS = {"candidates": "files", "replies": "replay", "program": "command"}  # and the proposers that use them
 
 
 class NamesFiles(Protocol):
@@ -28,8 +41,8 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
         the cases, and the `.npy` files that they name
     space
         the search space and the source that it names; empty unless the proposer is `search`
-    candidates
-        all files of the folder; empty unless the proposer is `files`
+    candidates, replies, program
+        all files of the folder; empty unless the proposer is `files`, `replay` or `command`
 
     Raises
     ------
@@ -45,7 +58,10 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
         "reference": _with_plan(named["reference"]) if named["reference"] else (),
         "holdout": (named["holdout"],),
         "space": _space(named["space"], folder) if config.proposer == "search" else (),
-        "candidates": _files(named["candidates"], folder) if config.proposer == "files" else (),
+        **{
+            key: _files(named[key], folder) if named[key] and config.proposer == proposer else ()
+            for key, proposer in FOLDERS.items()
+        },
     }
 
 

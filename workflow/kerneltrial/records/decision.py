@@ -11,7 +11,7 @@ from kerneltrial.records.cost import Spent
 from kerneltrial.records.record import Count, Digest, Record
 
 Outcome = Literal["GO", "NO-GO", "INCONCLUSIVE"]
-Stop = Literal["iterations", "space_exhausted", "prize"]
+Stop = Literal["iterations", "space_exhausted", "prize", "budget", "beats_compiler"]
 RuleName = Literal[
     "correct_on_public_cases",
     "held_on_holdout",

@@ -1,14 +1,16 @@
 """The lock: the scientific identity of a trial, fixed before the first proposal."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.case import Cases
 from kerneltrial.records.contract import Contract
 from kerneltrial.records.device import Device
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.record import Digest, Name, Positive, Record
+from kerneltrial.records.terms import ModelPrices, NoModelPrices
 
 
 class Lock(Record):
@@ -17,7 +19,7 @@ class Lock(Record):
     `asked` holds the locked config keys as they were given, `device` what `auto` became. `files` maps each locked file,
     by its path relative to the config, to its digest. `toolchain` maps distributions to versions. `sandbox` says what
     confines children where the lock was made. `holdout_commitment` is the SHA-256 of the salt, which is revealed at the
-    seal.
+    seal. `model_prices` are those that the model's budget is reckoned in: the terms' own when the trial was locked.
     """
 
     trial: Name
@@ -36,3 +38,7 @@ class Lock(Record):
     sandbox: dict[str, str]
     holdout_commitment: Digest
     holdout_count: Positive
+    model: Model = Model()
+    model_prices: ModelPrices | NoModelPrices = NoModelPrices()
+    command: Command = Command()
+    stop: Literal["fixed", "beats_compiler"] = "fixed"

@@ -39,7 +39,10 @@ Attempt = Proposed | Duplicate | Unusable
 
 
 class ModelUsage(Record):
-    """What a model charged for: tokens, and the digests of request and reply."""
+    """What a model charged for: tokens, and the digests of request and reply.
+
+    Cached tokens, and those written to the provider's cache, are part of the input's; reasoning is of the output's.
+    """
 
     requests: tuple[Digest, ...]
     replies: tuple[Digest, ...]
@@ -47,6 +50,7 @@ class ModelUsage(Record):
     cached_tokens: Count
     output_tokens: Count
     reasoning_tokens: Count
+    cache_write_tokens: Count = 0
 
 
 class Proposal(Record):

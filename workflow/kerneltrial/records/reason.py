@@ -20,6 +20,8 @@ class Reason(Enum):
     UNUSABLE_REPLY = "unusable_reply"
     SPACE_EXHAUSTED = "space_exhausted"
     PRIZE_TOO_SMALL = "prize_too_small"  # nothing was asked of the proposer: no kernel could pay back
+    BUDGET_SPENT = "budget_spent"  # nothing was asked: the next answer might have cost more than is left
+    GOAL_REACHED = "goal_reached"  # nothing was asked: the best is as fast as the trial wants
     SOURCE_REFUSED = "source_refused"  # too large, NUL bytes, broken UTF-8
     INCLUDE_REFUSED = "include_refused"
     DOES_NOT_COMPILE = "does_not_compile"

@@ -36,18 +36,23 @@ class NoModelPrices(Record, tag_field="kind", tag="none"):
 
 
 class ModelPrices(Record, tag_field="kind", tag="tokens"):
-    """US dollars for a million tokens; cached input has its own price, reasoning counts as output."""
+    """US dollars for a million tokens; cached input has its own price, reasoning counts as output.
+
+    `cache_write_extra_usd` is what input that the provider writes to its cache costs beyond `input_usd`.
+    """
 
     input_usd: Decimal
     cached_input_usd: Decimal
     output_usd: Decimal
     source: str
     date: Day
+    cache_write_extra_usd: Decimal = Decimal(0)
 
     def __post_init__(self) -> None:
         within("input_usd", self.input_usd, "0", "1000000")
         within("cached_input_usd", self.cached_input_usd, "0", "1000000")
         within("output_usd", self.output_usd, "0", "1000000")
+        within("cache_write_extra_usd", self.cache_write_extra_usd, "0", "1000000")
 
 
 class Prices(Record):

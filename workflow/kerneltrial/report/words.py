@@ -45,6 +45,8 @@ STOPS: dict[Stop, str] = {
     "iterations": "all iterations that the terms ask for were made",
     "space_exhausted": "the proposer had nothing left to propose",
     "prize": "no kernel could save enough to pay for the trial, so none was asked for",
+    "budget": "the budget of the model was too small for another answer",
+    "beats_compiler": "the best was 5 % faster than the compiler's kernel, so no more was asked for",
 }
 
 _REASONS: dict[Reason, str] = {

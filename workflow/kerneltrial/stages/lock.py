@@ -1,5 +1,7 @@
 """Lock: fix what is tried, how it is judged and on what, before the first proposal."""
 
+from typing import Any
+
 import msgspec
 
 from kerneltrial.dag.graph import fragment_path, ledger_path
@@ -16,7 +18,7 @@ from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.salt import ready_salt
 from kerneltrial.store import journal, ledger
-from kerneltrial.store.canonical import canonical, digest
+from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -32,7 +34,7 @@ def run(job: Job) -> Lock:
         sandbox=earlier[-1].sandbox if earlier else _means(str(job.given["sandbox"])),
         holdout_commitment=commitment(ready_salt(job)),
     )
-    lock = assemble(job.given, inputs, _device(job, earlier), identity)
+    lock = assemble(_given(job, earlier), inputs, _device(job, earlier), identity)
     if earlier and canonical(earlier[-1]) != canonical(lock):
         raise StoreProblem(
             f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"
@@ -62,6 +64,12 @@ def _means(asked: str) -> dict[str, str]:
             "virtual machine, and say so by `sandbox: plain`"
         )
     return means.report()
+
+
+def _given(job: Job, earlier: list[Lock]) -> dict[str, Any]:
+    """What was asked for; the prices of a model stay those of the first lock, as later ones are terms."""
+    first = {"prices.model": builtins(earlier[-1].model_prices)} if earlier else {}
+    return {**job.given, **first}
 
 
 def _device(job: Job, earlier: list[Lock]) -> Device:

@@ -1,0 +1,166 @@
+"""The prompt: golden, static part first, nothing of the holdout, no secret, no path; and the one directive."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+if str(GOLDEN) not in sys.path:
+    sys.path.insert(0, str(GOLDEN))
+
+from prompts import iterations, known, prompts  # noqa: E402
+from trial_pieces import HOSTILE  # noqa: E402
+from trial_stories import STORIES  # noqa: E402
+
+from kerneltrial.propose.history import Iteration  # noqa: E402
+from kerneltrial.propose.prompt.attempts import Told, told  # noqa: E402
+from kerneltrial.propose.prompt.directive import direct, on_plateau  # noqa: E402
+from kerneltrial.propose.prompt.occupancy import resident  # noqa: E402
+from kerneltrial.propose.prompt.prompt import prompt  # noqa: E402
+from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
+from kerneltrial.propose.search.prior import Card  # noqa: E402
+from kerneltrial.records.candidate import Candidate  # noqa: E402
+from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
+from kerneltrial.records.reason import Reason  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def made():
+    return prompts()
+
+
+@pytest.mark.parametrize("name", ["cpu", "go", "failures", "first", "repair", "second_answer"])
+def test_a_prompt_is_what_it_was(made, name):
+    """After a change that is meant: python tests/golden/regenerate.py"""
+    assert made[name].whole == (GOLDEN / "prompts" / f"{name}.md").read_text()
+
+
+def test_the_static_part_is_the_same_in_every_iteration(made):
+    assert len({made[name].instructions for name in ("go", "first", "repair", "second_answer")}) == 1
+
+
+def test_nothing_of_the_holdout_can_reach_a_prompt():
+    trial = STORIES["go"]()
+    assert not {"holdout", "cost", "confirmation"} & set(Iteration.__struct_fields__)
+    verdicts = [h for i in trial.iterations for h in i.holdout.candidates]
+    failed = next(h.candidate for h in verdicts if getattr(h, "verdict", "") == "failed")
+    marked = msgspec.structs.replace(
+        trial.lock, holdout_commitment="7" * 64, holdout_count=987_654, files={"cases/SEALED.yaml": "8" * 64}
+    )
+    text = prompt(known(trial, lock=marked), iterations(trial)).whole
+    for word in ("7" * 64, "987654", "987,654", "SEALED", "8" * 64, "holdout", failed):
+        assert word not in text
+
+
+def test_secrets_and_paths_of_the_host_are_scrubbed_wherever_they_stand():
+    trial = STORIES["go"]()
+    source = b"// from /home/ada/kernels/fast.cu with key sk-proj-abcdefghij0123456789 and VALUE-of-the-environment\n"
+    made = prompt(
+        known(
+            trial,
+            baseline_source="// see /srv/trial/kernels/baseline.cu\n",
+            read=lambda name: source,
+            folders=(Path("/srv/trial"),),
+            environment={"MY_API_KEY": "VALUE-of-the-environment", "LONG_KEY_WORD": "short"},
+        ),
+        iterations(trial),
+    )
+    for word in ("/home", "/srv", "sk-proj", "VALUE-of-the", "ada"):
+        assert word not in made.whole
+    assert "<trial>/kernels/baseline.cu" in made.instructions
+    assert f"<path>/fast.cu with key {SECRET} and {SECRET}" in made.feedback
+
+
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        ("Authorization: Bearer abcdef0123456789", f"Authorization: Bearer {SECRET}"),
+        ("ghp_0123456789abcdefghijklmnop", SECRET),
+        ("AKIA0123456789ABCDEF", SECRET),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", SECRET),
+        ('"/tmp/pytest-1/x.cu"(3): error', '"<path>/x.cu"(3): error'),
+        ("#include </etc/passwd>", "#include <<path>/passwd>"),
+        ("float x = a / b; c = m/tile/2;", "float x = a / b; c = m/tile/2;"),
+        ("grid: ceil_div(n, 32)/work", "grid: ceil_div(n, 32)/work"),
+    ],
+)
+def test_shapes_that_are_scrubbed_and_those_that_are_not(text, scrubbed):
+    assert scrub(text, environment={}) == scrubbed
+
+
+def test_a_hostile_hypothesis_stays_within_its_line():
+    trial = STORIES["failures"]()
+    text = prompt(known(trial), iterations(trial)).feedback
+    lines = [line for line in text.splitlines() if line[:1].isdigit()]
+    assert len(lines) == len(told(iterations(trial)))
+    assert HOSTILE.split()[0] in text
+
+
+def attempt(number, state, ratio=0.0, pattern="none"):
+    launch = Launch(entry="f", grid=("1",) * 3, block=("1",) * 3, args=("x",))
+    plan = LaunchPlan(variants=(Variant(launches=(launch,)),))
+    candidate = Candidate(id=f"{number:064d}", language="cuda_cpp", source="0" * 64, plan=plan)
+    candidate = None if state == "unusable" else candidate
+    one = Told(number, number, state, candidate=candidate, ratio=ratio, reason=Reason.WRONG_VALUES)
+    return replace(one, origin=msgspec.structs.replace(one.origin, pattern=pattern))
+
+
+def course(*states):
+    return [attempt(n, *(s if isinstance(s, tuple) else (s,))) for n, s in enumerate(states, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("states", "kind", "parent"),
+    [
+        ((), "begin", 0),
+        (("wrong",), "repair", 1),
+        (("unusable",), "repair", 0),
+        ((("measured", 1.2), "unusable"), "repair", 1),
+        (("wrong", "not_built"), "repair", 2),
+        (("wrong", "wrong", "wrong"), "different", 0),
+        ((("measured", 1.2), "wrong", "wrong", "wrong"), "different", 1),
+        ((("measured", 1.2),), "one_change", 1),
+        ((("measured", 1.2), ("measured", 1.1)), "one_change", 1),
+        ((("measured", 1.2), ("measured", 1.2), ("measured", 1.205), ("measured", 1.0)), "different", 3),
+        ((("measured", 1.0), ("measured", 1.0), ("measured", 1.0), ("measured", 1.3)), "one_change", 4),
+        ((("measured", 1.2), "duplicate", "duplicate", "duplicate"), "different", 1),
+        (("unknown",), "different", 0),
+    ],
+)
+def test_one_directive_follows_from_the_attempts(states, kind, parent):
+    found = direct(course(*states))
+    assert (found.kind, found.parent.number if found.parent else 0) == (kind, parent)
+
+
+def test_a_plateau_needs_something_before_it():
+    assert not on_plateau(course(*[("measured", 1.0)] * 3))
+    assert on_plateau(course(*[("measured", 1.0)] * 4))
+
+
+def test_the_structurally_different_one_is_the_best_of_another_kind():
+    attempts = [
+        attempt(1, "measured", 1.5, "algebra"),
+        attempt(2, "measured", 1.4, "algebra"),
+        attempt(3, "measured", 1.1, "hardware"),
+        attempt(4, "measured", 1.2, "library"),
+    ]
+    assert direct(attempts).different.number == 4
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "blocks", "limiter"),
+    [
+        (256, 32, 0, 8, "the threads"),
+        (256, 255, 0, 1, "registers"),
+        (32, 16, 0, 32, "the number of blocks"),
+        (128, 32, 100_000, 2, "shared memory"),
+        (1024, 65, 0, 0, "registers"),
+    ],
+)
+def test_the_limiter_of_occupancy(threads, registers, shared, blocks, limiter):
+    found, why = resident(threads, registers, shared, Card())
+    assert found == blocks
+    assert why.startswith(limiter)

@@ -1,0 +1,81 @@
+"""What the model is asked to do next: repair, one change, or a different approach. Pure, from the attempts alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kerneltrial.propose.prompt.attempts import WAS_RIGHT, Told
+
+Kind = Literal["begin", "repair", "one_change", "different"]
+
+PLATEAU = 3  # attempts without progress that end a line of thought
+PROGRESS = 1.01  # what counts as progress: one percent more than the best before
+REPAIRS = 2  # how often in a row a failure is sent back for repair
+
+
+@dataclass(frozen=True)
+class Directive:
+    """`parent` is the attempt whose source is shown and is to be changed; None is the baseline."""
+
+    kind: Kind
+    parent: Told | None
+    best: Told | None
+    different: Told | None
+
+
+def direct(attempts: Sequence[Told]) -> Directive:
+    """Return the one directive.
+
+    A failure is repaired, at most `REPAIRS` times in a row. After `PLATEAU` attempts without progress a different
+    approach is asked for, which starts at the baseline. Else the best gets one change.
+    """
+    best = best_of(attempts)
+    different = different_from(best, attempts)
+    if not attempts:
+        return Directive("begin", None, None, None)
+    last = attempts[-1]
+    failures = _failures_in_a_row(attempts)
+    if 1 <= failures <= REPAIRS:
+        return Directive("repair", last if last.candidate is not None else best, best, different)
+    if best is None or failures or on_plateau(attempts):
+        return Directive("different", best, best, different)
+    return Directive("one_change", best, best, different)
+
+
+def best_of(attempts: Sequence[Told]) -> Told | None:
+    """The best measured attempt, the earlier of equals."""
+    return max((t for t in attempts if t.state == "measured"), key=lambda t: t.ratio, default=None)
+
+
+def on_plateau(attempts: Sequence[Told]) -> bool:
+    """Whether the last `PLATEAU` right attempts brought no progress over what stood before them."""
+    right = [t.ratio for t in attempts if t.state in WAS_RIGHT or t.state == "duplicate"]
+    before, last = right[:-PLATEAU], right[-PLATEAU:]
+    return bool(before) and max(last) < max(before) * PROGRESS
+
+
+def different_from(best: Told | None, attempts: Sequence[Told]) -> Told | None:
+    """The best measured attempt that is built in another way than `best`: other language, launches, scratch, memory."""
+    if best is None:
+        return None
+    others = [t for t in attempts if t.state == "measured" and structure(t) != structure(best)]
+    return best_of(others)
+
+
+def structure(attempt: Told) -> tuple[object, ...]:
+    """What makes two kernels different in kind: language, launches, scratch, shared memory, the idea's pattern."""
+    candidate, built = attempt.candidate, attempt.built
+    if candidate is None:
+        return ()
+    launches = tuple(len(variant.launches) for variant in candidate.plan.variants)
+    shared = built is not None and any(entry.shared_bytes for entry in built.entries)
+    return (candidate.language, launches, len(candidate.plan.scratch), shared, attempt.origin.pattern)
+
+
+def _failures_in_a_row(attempts: Sequence[Told]) -> int:
+    count = 0
+    for attempt in reversed(attempts):
+        if not attempt.failed:
+            break
+        count += 1
+    return count
