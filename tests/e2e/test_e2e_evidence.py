@@ -25,6 +25,7 @@ def test_a_whole_trial_verifies(trial):
     done = trial.kerneltrial("verify")
     assert done.returncode == 0, done.stdout
     assert "every link holds" in done.stdout
+    assert "the decision holds for" in done.stdout
 
 
 def victims(trial):

@@ -10,6 +10,7 @@ import pytest
 from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused, TimingRequest
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Buffer, Call
+from kerneltrial.records.device import Device
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.limits import Limits
 from kerneltrial.sandbox.nursery import Nursery
@@ -193,3 +194,15 @@ def test_a_large_array_travels_whole(runner: Runner) -> None:
     runner.load(binary("double"))
     run = runner.run(call, {"x": array}, CONDITIONS)
     assert np.array_equal(np.frombuffer(run.outputs["x"], np.int32), array + array)
+
+
+def test_a_card_that_is_not_as_it_was_locked_measures_nothing(nursery: Nursery) -> None:
+    locked = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint={"pid": "another driver"})
+    with (
+        Runner(nursery, "cuda", LIMITS, arch="sm_90a", locked=locked) as changed,
+        pytest.raises(DeviceProblem, match=r"pid is \d+ here, another driver in the lock.*kerneltrial lock --new"),
+    ):
+        changed.load(binary("double"))
+    same = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint={})
+    with Runner(nursery, "cuda", LIMITS, arch="sm_90a", locked=same) as opened:
+        assert opened.device().name == "fake"

@@ -26,6 +26,10 @@ def run(given: argparse.Namespace, root: Path) -> int:
     path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
     if not guard.under_run():
         print(path.relative_to(root))
+    if given.command == "decide":
+        from kerneltrial.dag.environment import say_where_expired
+
+        say_where_expired(config.trial, root)
     return 0
 
 

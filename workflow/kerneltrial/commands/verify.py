@@ -4,12 +4,17 @@ import argparse
 from pathlib import Path
 
 from kerneltrial.commands.configuration import read_config
-from kerneltrial.dag.graph import STAGES, results
+from kerneltrial.dag.graph import STAGES, record_path, results
 from kerneltrial.inputs.config import read
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
-    """Print what was looked at and every problem; 0 where there is none, else 1."""
+    """Print what was looked at, every problem, and whether the decision still holds here; 0 without problems, else 1.
+
+    A decision that has expired is no problem of the evidence, which is as whole as before.
+    """
+    from kerneltrial.dag.environment import compared
+    from kerneltrial.dag.locked import held
     from kerneltrial.evidence.verify import verify
     from kerneltrial.stages.rederived import differences
 
@@ -27,4 +32,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
         f"measurements, {verdict.journal_lines} journal lines: "
         + (f"{len(verdict.problems)} problems" if verdict.problems else "all whole, every link holds")
     )
+    lock = held(config.trial, root)
+    if lock is not None and (root / record_path(config.trial, "decide")).is_file():
+        print(compared(lock).line)
     return 1 if verdict.problems else 0

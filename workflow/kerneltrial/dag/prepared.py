@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.dag.environment import say_where_expired
 from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
 from kerneltrial.inputs.documents import read_document
@@ -93,6 +94,7 @@ def _ready(run: Prepared) -> None:
         _stop(wrong)
     write_atomic(run.root / run.config_path, canonical(builtins(run.config)))
     freshness.tidy(run.config, run.root)
+    say_where_expired(run.trial, run.root)  # what measures refuses by itself
 
 
 def _stop(line: str) -> NoReturn:

@@ -20,7 +20,7 @@ from kerneltrial.devices.device import (
 )
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
-from kerneltrial.records.device import Device, DeviceKind
+from kerneltrial.records.device import Device, DeviceKind, changes
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.roofline import Ceilings
 from kerneltrial.sandbox.conversation import Conversation, Ended, Usage
@@ -62,6 +62,9 @@ class Runner:
         Wall seconds for one load, run or count; beyond them the call is a hang.
     time_s
         Wall seconds for one timing.
+    locked
+        The device of the trial's lock: one with another driver, card or limits is a `DeviceProblem`. Only for `cuda`,
+        since counts do not depend on the host.
     """
 
     def __init__(
@@ -73,12 +76,14 @@ class Runner:
         arch: str = "sm_80",
         call_s: float = 60.0,
         time_s: float = 900.0,
+        locked: Device | None = None,
     ) -> None:
         self._nursery = nursery
         self._start = messages.Start(kind=device_kind, arch=arch)
         self._limits = limits or runner_limits(device_kind)
         self._call_s = call_s
         self._time_s = time_s
+        self._locked = locked
         self._conversation: Conversation | None = None
         self._binary: Binary | None = None
         self._used = Usage(cpu_s=0.0, wall_s=0.0, max_rss_bytes=0)
@@ -148,9 +153,21 @@ class Runner:
             view(self._start.kind),
             _LONGEST_REPLY,
         )
-        self._ask(messages.Describe(), _OPEN_S)
+        self._require_locked(self._ask(messages.Describe(), _OPEN_S))
         if self._binary is not None:
             self._load()
+
+    def _require_locked(self, reply: messages.Reply) -> None:
+        """What is measured on another card or driver does not belong to the trial."""
+        if self._locked is None or self._locked.kind != "cuda" or not isinstance(reply, messages.Described):
+            return
+        differ = changes(self._locked, reply.device)
+        if differ:
+            self._drop()
+            raise DeviceProblem(
+                f"cuda: the card is not as it was locked: {'; '.join(differ)}; make it so again, or start a new trial: "
+                "`kerneltrial lock --new`"
+            )
 
     def _load(self) -> None:
         if self._conversation is None:

@@ -60,7 +60,7 @@ def summary(inputs: ReportInputs, table: "pd.DataFrame") -> dict[str, Any]:
         "example_terms": decided.example,
         "post_hoc": decided.post_hoc,
         "amendments": [list(lines) for lines in changes(inputs.terms)],
-        "device": {"kind": inputs.lock.device.kind, "name": inputs.lock.device.name, "arch": inputs.lock.device.arch},
+        "device": builtins(inputs.lock.device),
     }
 
 

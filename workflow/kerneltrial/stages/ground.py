@@ -37,7 +37,8 @@ class Ground:
     def runner(self) -> Runner:
         """A fresh child that opens the trial's device; one candidate a runner."""
         device = self.lock.device
-        return Runner(self.nursery, device.kind, arch=device.arch, call_s=float(self.lock.protocol.timeout_s))
+        call_s = float(self.lock.protocol.timeout_s)
+        return Runner(self.nursery, device.kind, arch=device.arch, call_s=call_s, locked=device)
 
     def setup(self, baseline: Subject, qualification: Qualification | None = None) -> JudgeSetup:
         """The judge's rules; the oracle is loaded here, in the stage's own process.
