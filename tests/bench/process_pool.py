@@ -30,7 +30,8 @@ from fidelity_kernels import Subject, _chain, _matmul, binaries
 
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.devices.device import Binary, Samples, TimingRequest
-from kerneltrial.devices.runner import Runner, preload
+from kerneltrial.devices.preloading import preload
+from kerneltrial.devices.runner import Runner
 from kerneltrial.measure.confirm import process_request
 from kerneltrial.measure.statistics import noise_log_ratios, round_log_ratios
 from kerneltrial.sandbox.nursery import Nursery

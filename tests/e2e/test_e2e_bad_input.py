@@ -133,9 +133,14 @@ def test_an_edited_locked_file_stops_the_trial_and_names_the_way_out(trial, file
     assert file in line
     assert "kerneltrial lock --new" in line
     assert trial.records() == before
+
+
+def test_a_new_lock_sets_the_old_trial_aside_and_starts_over(trial):
+    with (trial.folder / "kernels/scale_add/baseline.cu").open("a") as baseline:
+        baseline.write("\n// edited\n")
     assert trial.kerneltrial("lock", "--new").returncode == 0
     assert (trial.folder / "results/tiny.old1/lock.json").exists()
-    assert trial.run()["propose"] == 3
+    assert trial.run("--config", "iterations=1")["propose"] == 1
 
 
 def test_another_trial_in_the_same_folder_is_refused(trial):

@@ -10,7 +10,8 @@ from test_gpu_run import factors, product
 from test_gpu_timing import request_of
 
 from kerneltrial.devices.device import Conditions, Refused
-from kerneltrial.devices.runner import Runner, preload
+from kerneltrial.devices.preloading import preload
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Product
 from kerneltrial.measure.confirm import Level, confirmed_case, process_request
 from kerneltrial.measure.rounds import case_latency, without_outputs

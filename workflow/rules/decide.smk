@@ -10,6 +10,7 @@ rule confirm:
         log_of("confirm"),
     resources:
         gpu=RUN.cards,
+        card_percent=RUN.share(100),
     params:
         code=RUN.code("confirm"),
         given=given("confirm"),

@@ -42,6 +42,7 @@ rule validate:
         log_of("validate"),
     resources:
         gpu=RUN.cards,
+        card_percent=RUN.share(30),
     params:
         code=RUN.code("validate"),
         given=given("validate"),
@@ -57,8 +58,10 @@ rule time:
         record("time"),
     log:
         log_of("time"),
+    priority: 1  # the next proposal waits for it, and not for the holdout
     resources:
         gpu=RUN.cards,
+        card_percent=RUN.share(100),
     params:
         code=RUN.code("time"),
         given=given("time"),
@@ -76,6 +79,7 @@ rule holdout:
         log_of("holdout"),
     resources:
         gpu=RUN.cards,
+        card_percent=RUN.share(30),
     params:
         code=RUN.code("holdout"),
         given=given("holdout"),

@@ -40,6 +40,7 @@ rule qualify:
         log_of("qualify"),
     resources:
         gpu=RUN.cards,
+        card_percent=RUN.share(100),
     params:
         code=RUN.code("qualify"),
         given=given("qualify"),

@@ -9,8 +9,8 @@ import pytest
 from kerneltrial.build.builder import Builder
 from kerneltrial.build.builder import preload as build_preload
 from kerneltrial.devices.device import Binary, Conditions
+from kerneltrial.devices.preloading import preload as runner_preload
 from kerneltrial.devices.runner import Runner
-from kerneltrial.devices.runner import preload as runner_preload
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate

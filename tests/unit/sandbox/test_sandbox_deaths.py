@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 STAGE = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background has it ignored
 sys.path.insert(0, {here!r})
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery

@@ -49,9 +49,16 @@ class Prepared:
         suffix = "-{i}" if graph.STAGES[stage].loop else ""
         return f"{graph.results(self.trial)}/logs/{stage}{suffix}.log"
 
+    def share(self, percent: int) -> int:
+        """The part of the card that a job asks for: 100 where it times, less where others may be beside it.
+
+        The `cpu` device needs no card, so its jobs may all run side by side.
+        """
+        return percent * self.cards
+
     @property
     def cards(self) -> int:
-        """How many cards a job on the device needs: the `cpu` device needs none, so its jobs may run side by side."""
+        """How many cards a job on the device needs."""
         lock = locked.held(self.trial, self.root)
         if lock is not None:
             return 1 if lock.device.kind == "cuda" else 0

@@ -41,13 +41,6 @@ def runner_limits(kind: DeviceKind) -> Limits:
     return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=16 << 30)
 
 
-def preload(kind: DeviceKind) -> tuple[str, ...]:
-    """What a nursery should hold before it forks runners. Nothing of a GPU's driver: that does not outlive a fork."""
-    if kind == "cuda":
-        return ("kerneltrial.devices.serving",)
-    return ("kerneltrial.devices.serving:prepare_cpu",)
-
-
 class Runner:
     """A context manager around one child. Not to be used by two threads at once.
 

@@ -1,5 +1,6 @@
 """Confirm: winner and baseline again, in fresh processes, on fresh values. The decision rests on this alone."""
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Mapping
@@ -23,9 +24,9 @@ from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import NOT_ASKED
 from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.gathered import judged
-from kerneltrial.stages.ground import Ground, binary_of, ground
+from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, performance_cases, samples_of
+from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, is_stored, performance_cases, samples_of
 from kerneltrial.stages.salt import read_salt
 from kerneltrial.store.measurements import Stored
 
@@ -80,11 +81,18 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
     cases = [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
     clocks: dict[str, str] = {}
-    with g.runner() as runner:
-        answers = Judge(g.setup(g.baseline(qualification, runner))).answers
+    processes = g.lock.protocol.confirmation_processes
+    with contextlib.ExitStack() as children:
+        answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
+        fresh = [children.enter_context(g.runner()) for _ in range(processes)]
+        if not is_stored(g, pair, cases, Asked(process=0)):  # opened side by side, then timed one after another
+            in_parallel(lambda child: child.device(), fresh, processes)
         try:
             for process in itertools.count():
-                for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks)).items():
+                child = fresh[process] if process < processes else children.enter_context(g.runner())
+                with child:
+                    samples = samples_of(g, pair, cases, answers, Asked(process, clocks, child))
+                for name, stored in samples.items():
                     drawn[name].append(stored)
                     clocks[name] = stored.value.samples.clock
                 if enough(_samples(drawn), g.lock.protocol):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kerneltrial.devices.device import Binary, Conditions, Run, Values
-from kerneltrial.devices.runner import Runner, preload
+from kerneltrial.devices.preloading import preload
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.calls import Call
 from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
@@ -85,10 +86,10 @@ class Turns:
 
 @contextlib.contextmanager
 def ground(job: Job) -> Iterator[Ground]:
-    """Open the nursery before anything secret is read, and close it with all its children."""
+    """The nursery that the job brings, or one of its own, opened before anything secret is read."""
     lock = job.record("lock", Lock)
-    with Nursery(preload(lock.device.kind)) as nursery:
-        yield Ground(job, lock, nursery)
+    with contextlib.ExitStack() as own:
+        yield Ground(job, lock, job.nursery or own.enter_context(Nursery(preload(lock.device.kind))))
 
 
 def binary_of(built: Built, objects: Objects) -> Binary:

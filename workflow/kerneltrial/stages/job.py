@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from kerneltrial.dag import graph
 from kerneltrial.records.record import Record
 from kerneltrial.records.usage import Usage
+from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store import envelopes
 from kerneltrial.store.measurements import Measurements
 from kerneltrial.store.objects import Objects
@@ -21,7 +22,8 @@ class Job:
     """What a stage is handed.
 
     `given` holds the config keys of the stage's row in `dag.graph`, `sources` the files of its groups (relative to
-    `root`), `inputs` the bytes of the records that it reads, by path.
+    `root`), `inputs` the bytes of the records that it reads, by path. `nursery` is one that holds the device, on its
+    way while the stage's own modules are imported, or None.
     """
 
     stage: str
@@ -32,6 +34,7 @@ class Job:
     given: Mapping[str, Any]
     sources: Mapping[str, tuple[str, ...]]
     inputs: Mapping[str, bytes]
+    nursery: Nursery | None = None
 
     @property
     def folder(self) -> Path:

@@ -112,9 +112,9 @@ def samples_of(
         return {c.name: once(_key(g, pair, c, asked), functools.partial(draw, c), Drawn) for c in cases}
 
 
-def is_stored(g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case]) -> bool:
-    """Whether the search's own samples of all these cases were drawn before."""
-    return all(g.job.measurements.path(_key(g, pair, case, Asked())).is_file() for case in cases)
+def is_stored(g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case], asked: Asked) -> bool:
+    """Whether the samples of all these cases were drawn before."""
+    return all(g.job.measurements.path(_key(g, pair, case, asked)).is_file() for case in cases)
 
 
 def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> dict[str, object]:

@@ -64,16 +64,15 @@ def _compiled(job: Job, lock: Lock) -> dict[str, Kernel]:
     found: dict[str, Kernel] = {}
     with Nursery(preload({"cuda_cpp"})) as nursery:
         builder = open_builder(job, lock, nursery)
-        for group in ("baseline", "reference"):
-            if not job.sources[group]:
-                continue
-            path = job.source(group)
-            source, plan = path.read_bytes(), read_plan(plan_path(path))
-            candidate = identified("cuda_cpp", job.objects.put(source), plan)
-            built = builder.build(candidate, source, job.objects)
+        paths = {group: job.source(group) for group in ("baseline", "reference") if job.sources[group]}
+        plans = {group: read_plan(plan_path(path)) for group, path in paths.items()}
+        sources = {group: path.read_bytes() for group, path in paths.items()}
+        named = [(identified("cuda_cpp", job.objects.put(sources[g]), plans[g]), sources[g]) for g in paths]
+        for group, built in zip(paths, builder.build_all(named, job.objects), strict=True):
             if not isinstance(built, Built):
-                raise InputProblem(f"{_name(path, job)}: {built.reason.value}: {built.detail}; correct the {group}")
-            found[group] = Kernel(built=built, plan=plan)
+                where = _name(paths[group], job)
+                raise InputProblem(f"{where}: {built.reason.value}: {built.detail}; correct the {group}")
+            found[group] = Kernel(built=built, plan=plans[group])
     return found
 
 

@@ -1,19 +1,26 @@
 """Run one stage: hand it what it may read, write its record, then its journal line and what it used."""
 
+import contextlib
+import dataclasses
 import importlib
 import os
 import resource
 import socket
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
+from kerneltrial.devices.preloading import preload
 from kerneltrial.inputs.config import Config, sources
+from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages import card
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
 from kerneltrial.store.canonical import builtins, canonical, digest
@@ -33,10 +40,15 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
     started = time.monotonic()
     want = made_from(config, stage, iteration, Digests(root), code)
     job = job_of(config, stage, iteration, root)
-    body = importlib.import_module(f"kerneltrial.stages.{stage}").run(job)
+    kind = _device_kind(job) if stage in _DEVICE_STAGES else None
+    with _nursery(kind) as nursery, card.held(stage) if kind == "cuda" else contextlib.nullcontext():
+        alone = time.monotonic()
+        ready = dataclasses.replace(job, nursery=nursery)
+        body = importlib.import_module(f"kerneltrial.stages.{stage}").run(ready)
+    device_s = time.monotonic() - alone if kind == "cuda" else 0.0
     envelope = envelopes.seal(stage, iteration, want, body)
     path = root / graph.record_path(config.trial, stage, iteration)
-    usage = _usage(time.monotonic() - started, stage in _DEVICE_STAGES and _on_cuda(job))
+    usage = _usage(time.monotonic() - started, device_s)
     key = {"usage": stage, "iteration": iteration, "made_from": digest(canonical(want))}
     # The record comes last, as a kill may come between: one that is there has its usage and its line in the journal.
     job.usage_store(stage, iteration).once(key, lambda: usage, Usage)
@@ -84,18 +96,32 @@ def _read(root: Path, path: str, stage: str) -> bytes:
         ) from None
 
 
-def _on_cuda(job: Job) -> bool:
+@contextlib.contextmanager
+def _nursery(kind: DeviceKind | None) -> Iterator[Nursery | None]:
+    """For a stage that uses the device, a nursery that starts at once: what it imports and what the stage imports cost
+    about half a second each, and so they are imported side by side.
+    """
+    if kind is None:
+        yield None
+        return
+    with Nursery(preload(kind)) as nursery:
+        yield nursery
+
+
+def _device_kind(job: Job) -> DeviceKind | None:
     lock = envelopes.read(job.folder / "lock.json")
-    return lock is not None and lock.body["device"]["kind"] == "cuda"
+    if lock is None:
+        return None
+    return "cuda" if lock.body["device"]["kind"] == "cuda" else "cpu"
 
 
-def _usage(wall_s: float, on_device: bool) -> Usage:
+def _usage(wall_s: float, device_s: float) -> Usage:
     own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
     return Usage(
         wall_s=_seconds(wall_s),
         cpu_s=_seconds(cpu_s),
-        device_s=_seconds(wall_s if on_device else 0.0),
+        device_s=_seconds(device_s),
         finished_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         host=socket.gethostname(),
     )

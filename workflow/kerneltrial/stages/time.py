@@ -66,7 +66,7 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
         qualification = g.job.record("qualify", Qualification)
         answers = Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
         fresh = [children.enter_context(g.runner()) for _ in pairs]
-        missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g))]
+        missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
         in_parallel(lambda child: child.device(), missing, len(fresh))
         found = []
         for child, pair in zip(fresh, pairs, strict=True):
