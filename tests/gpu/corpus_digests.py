@@ -2,7 +2,8 @@
 
 python tests/gpu/corpus_digests.py build FOLDER [ARCH]    PTX and machine code (sm_90); needs no card
 python tests/gpu/corpus_digests.py run FOLDER OUT.json    runs them on the first card
-python tests/gpu/corpus_digests.py compare OUT.json       compares the `cpu` device with such a file; 1 where it differs
+python tests/gpu/corpus_digests.py compare OUT.json PTX   compares the `cpu` device with such a file on the PTX
+                                                          that `build` left in FOLDER; 1 where it differs
 """
 
 import sys
@@ -20,8 +21,8 @@ def main(arguments: list[str]) -> int:
             corpus_results.build(Path(folder), arch[0] if arch else "sm_90")
         case ["run", folder, target]:
             corpus_results.run(Path(folder), Path(target))
-        case ["compare", source]:
-            return corpus_results.compare(Path(source))
+        case ["compare", source, texts]:
+            return corpus_results.compare(Path(source), Path(texts))
         case _:
             print(__doc__)
             return 2

@@ -1,6 +1,7 @@
 """PTX and machine code of the corpus: no card is needed."""
 
 import importlib.util
+import re
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +25,11 @@ def include_options() -> list[bytes]:
 
 @cache
 def ptx_of_file(name: str) -> str:
-    """PTX for sm_80, what the `cpu` device covers, with line information."""
+    """PTX for sm_80, what the `cpu` device covers, with line information.
+
+    Its `.file` lines name the folders of this machine, so that only the files' names are kept: two clones must give
+    the same text.
+    """
     from cuda.bindings import nvrtc
 
     source = (FOLDER / name).read_bytes()
@@ -40,7 +45,7 @@ def ptx_of_file(name: str) -> str:
     _, size = nvrtc.nvrtcGetPTXSize(program)
     text = b" " * size
     nvrtc.nvrtcGetPTX(program, text)
-    return text.rstrip(b"\0").decode()
+    return re.sub(r'(\.file\s+\d+ ")[^"]*/', r"\1", text.rstrip(b"\0").decode())
 
 
 def ptx_of(kernel: Kernel) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptx_models import FORMATS, is_nan
 from ptx_runner import InstructionKernel, instruction_kernel
 
-from kerneltrial.devices.device import Binary, Conditions, Loaded, Opened, Refused
+from kerneltrial.devices.device import Binary, Conditions, Loaded, Opened, Refused, Run
 
 Json = dict[str, Any]
 
@@ -31,6 +31,26 @@ def digest(content: bytes) -> str:
 
 def packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode()
+
+
+def build_key(kernel: Kernel) -> str:
+    """Kernels of one CUDA file share a text; one of numba has its own."""
+    return kernel.source if not kernel.source.endswith(".py") else f"{kernel.source} {kernel.entry}"
+
+
+def stored_ptx(path: Path) -> dict[str, tuple[str, str]]:
+    """The texts that a card ran, by kernel, each with its entry's name."""
+    stored = json.loads(path.read_text())
+    texts = {key: unpacked(text).decode() for key, text in stored["texts"].items()}
+    return {k.name: (texts[build_key(k)], stored["entries"][k.name]) for k in kernels()}
+
+
+def store_ptx(path: Path) -> None:
+    """What this compiler makes, in the form of `stored_ptx`."""
+    built = {kernel.name: ptx_of(kernel) for kernel in kernels()}
+    texts = {build_key(k): packed(built[k.name][0].encode()) for k in kernels()}
+    entries = {name: entry for name, (_, entry) in built.items()}
+    path.write_text(json.dumps({"texts": texts, "entries": entries}, indent=0, sort_keys=True) + "\n")
 
 
 def unpacked(text: str) -> bytes:
@@ -76,6 +96,7 @@ def instruction_entries(case: Case, part: list[str], kernel: InstructionKernel, 
 
 def build(folder: Path, arch: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    store_ptx(folder / "corpus_ptx.json")
     index: Json = {"arch": arch, "kernels": {}, "instructions": [], "refused": {}}
     for kernel in kernels():
         ptx, entry = ptx_of(kernel)
@@ -166,18 +187,18 @@ def _outputs(kernel: Kernel, outputs: dict[str, bytes]) -> Json:
 # -- compare
 
 
-def compare_kernel(kernel: Kernel, known: Json) -> list[str]:
-    """What differs between the `cpu` device, with all checks, and a card; empty where nothing does."""
+def run_kernel(kernel: Kernel, ptx: str, entry: str) -> Run:
+    """On the `cpu` device, with all checks; raises `Refused`."""
     from kerneltrial.devices.cpu.device import open_cpu
 
-    ptx, entry = ptx_of(kernel)
+    loaded = open_cpu().load(Binary(ptx=ptx, cubin=b""))
+    return loaded.run(kernel.call(entry), kernel.values(), Conditions(poison="nan"))
+
+
+def compare_kernel(kernel: Kernel, known: Json, done: Run) -> list[str]:
+    """What differs between a run on the `cpu` device and a card's; empty where nothing does."""
     if known["inputs"] != _inputs(kernel):
         return [f"{kernel.name}: other inputs than on the card"]
-    try:
-        done = open_cpu().load(Binary(ptx=ptx, cubin=b"")).run(kernel.call(entry), kernel.values(),
-                                                               Conditions(poison="nan"))  # fmt: skip
-    except Refused as refused:
-        return [f"{kernel.name}: {refused}"]
     wrong = [f"{kernel.name}: {finding.reason.value} {finding.detail}" for finding in done.findings]
     mine = _outputs(kernel, done.outputs)
     if not kernel.bound:
@@ -249,11 +270,17 @@ def units_away(case: Case, mine: NDArray[np.uint64], theirs: NDArray[np.uint64])
     return most
 
 
-def compare(source: Path) -> int:
+def compare(source: Path, texts: Path) -> int:
     known = json.loads(source.read_text())
+    stored = stored_ptx(texts)
     wrong: list[str] = []
     for kernel in kernels():
-        wrong += compare_kernel(kernel, known["kernels"][kernel.name])
+        try:
+            done = run_kernel(kernel, *stored[kernel.name])
+        except Refused as refused:
+            wrong.append(f"{kernel.name}: {refused}")
+            continue
+        wrong += compare_kernel(kernel, known["kernels"][kernel.name], done)
     for case in cases():
         wrong += compare_instructions(case, known["instructions"])
     for case in cases(approximate=True):

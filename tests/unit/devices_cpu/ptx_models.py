@@ -239,23 +239,25 @@ def _clamp(value: int, t: str) -> int:
 
 def _divided(a: int, b: int, t: str, want_quotient: bool) -> int:
     x, y = read(a, t), read(b, t)
-    if y == 0:
-        return -1 if want_quotient else x
+    if y == 0:  # PTX leaves it open; the H200 gives all ones
+        return -1
     quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return quotient if want_quotient else x - quotient * y
 
 
 def _bfe(a: int, position: int, length: int, t: str) -> int:
     width = WIDTH[t]
-    position, length = position & 255, length & 255
+    if width == 32:  # PTX takes the low 8 bits; the H200 looks at all 32 where the field is of 64 bits
+        position, length = position & 255, length & 255
     top = width - 1
     fill = 0 if t[0] == "u" or length == 0 else a >> min(position + length - 1, top) & 1
     return sum((a >> (position + i) & 1 if i < length and position + i <= top else fill) << i for i in range(width))
 
 
 def _bfi(a: int, into: int, position: int, length: int, width: int) -> int:
-    position, length = position & 255, length & 255
-    for i in range(length):
+    if width == 32:
+        position, length = position & 255, length & 255
+    for i in range(min(length, width)):
         if position + i < width:
             into = into & ~(1 << (position + i)) | (a >> i & 1) << (position + i)
     return into
@@ -306,10 +308,23 @@ def _flush_in(mods: list[str], t: str, v: tuple[int, ...]) -> list[int]:
     return [flushed(x, t) for x in v] if "ftz" in mods else list(v)
 
 
+_DIRECTIONS = ("rn", "rz", "rm", "rp")
+
+
+def _tiny_to_zero(result: int, cut: int, t: str) -> int:
+    """A result whose exact value lies below the normal numbers becomes zero, rounded up to them or not (as the H200 has
+    it); `cut` is the result rounded towards zero."""
+    return result if cut & FORMATS[t].infinity else result & FORMATS[t].top
+
+
 def _float_op(function: Callable[..., int]) -> Callable[..., int]:
     def run(mods: list[str], *v: int) -> int:
         t = mods[-1]
-        return finish(function(mods, t, *_flush_in(mods, t, v)), t, mods)
+        ready = _flush_in(mods, t, v)
+        result = function(mods, t, *ready)
+        if "ftz" in mods:
+            result = _tiny_to_zero(result, function(["rz", *(m for m in mods if m not in _DIRECTIONS)], t, *ready), t)
+        return finish(result, t, mods)
 
     return run
 
@@ -379,17 +394,17 @@ def _within(mode: str, value: int) -> int:
 
 
 def _fns(mask: int, base: int, offset: int) -> int:
-    """The loop of the PTX ISA; a base beyond the word is left open there and finds nothing here."""
+    """The loop of the PTX ISA; a base beyond the word is left open there and finds nothing on an H200."""
     offset = signed(offset, 32)
     if offset == 0:
         return base if base < 32 and mask >> base & 1 else -1
     position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1
-    for _ in range(32):
-        if 0 <= position < 32 and mask >> position & 1:
+    while 0 <= position < 32:
+        if mask >> position & 1:
             if count == 0:
                 return position
             count -= 1
-        position = position + step & 0xFFFFFFFF
+        position += step
     return -1
 
 
@@ -461,7 +476,7 @@ def _testp(mods: list[str], a: int) -> bool:
         "infinite": is_inf(a, t),
         "number": not is_nan(a, t),
         "notanumber": is_nan(a, t),
-        "normal": bool(a & f.infinity) and not (is_nan(a, t) or is_inf(a, t)),
+        "normal": not subnormal and not (is_nan(a, t) or is_inf(a, t)),
         "subnormal": subnormal,
     }[what]
 
@@ -527,22 +542,35 @@ def _cvt(mods: list[str], a: int, b: int = 0) -> int:
     if d not in FORMATS:
         return _float_to_integer(a, s, d, whole)
     if is_nan(a, s):
-        bits = a_nan(d)
+        bits = _nan_converted(mods, a, s, d)
     elif is_inf(a, s):
         bits = FORMATS[d].infinity | (FORMATS[d].top if negative(a, s) else 0)
     else:
         value = exact(a, s)
         value = Fraction(_whole(value, whole)) if whole else value
         bits = rounded(value, d, _mode(mods), negative(a, s))
-    if "ftz" in mods and d == "f32":
-        bits = flushed(bits, d)
+    if "ftz" in mods and d == "f32" and not is_nan(a, s):
+        cut = bits if is_inf(a, s) else rounded(exact(a, s), d, "rz")
+        bits = _tiny_to_zero(bits, cut, d)
     return finish(bits, d, [m for m in mods if m in ("sat", "relu")])
 
 
+def _nan_converted(mods: list[str], a: int, s: str, d: str) -> int:
+    """What the H200 makes of a NaN: the canonical one, but for doubles, which keep sign and upper payload and become
+    quiet, and for moves (f32 to f32 and bf16 to f32 without a modifier), which keep all."""
+    if len(mods) == 2 and d == "f32" and s in ("f32", "bf16"):
+        return a << 32 - WIDTH[s]
+    if s == "f64" and d != "f64":
+        f = FORMATS[d]
+        payload = a >> 52 - f.fraction & (1 << f.fraction) - 1
+        return f.infinity | 1 << f.fraction - 1 | payload | (f.top if negative(a, s) else 0)
+    return a_nan(d)
+
+
 def _to_tf32(a: int) -> int:
-    """To nearest, ties away, with 10 bits behind the point."""
+    """To nearest, ties away, with 10 bits behind the point; a NaN is cut off."""
     if is_nan(a, "f32"):
-        return a_nan("f32")
+        return a & ~0x1FFF
     if is_inf(a, "f32"):
         return a
     value = abs(exact(a, "f32"))

@@ -15,7 +15,8 @@ from kerneltrial.devices.cpu.refusals import not_measured
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.access import Access
-    from kerneltrial.devices.cpu.flow import Flow, Step
+    from kerneltrial.devices.cpu.blocks import Step
+    from kerneltrial.devices.cpu.flow import Flow
     from kerneltrial.devices.cpu.program import Layout
     from kerneltrial.devices.cpu.syntax import Function
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu.flow import Block, Flow, Step, bits
+from kerneltrial.devices.cpu.blocks import Block, Step
+from kerneltrial.devices.cpu.flow import Flow, bits
 from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
 from kerneltrial.devices.cpu.lower_float import canonical_nan
 from kerneltrial.devices.cpu.operands import Operands

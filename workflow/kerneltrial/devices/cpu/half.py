@@ -83,10 +83,15 @@ def flush(b: Body, t: str, x: str) -> str:
     return b.op(f"select i1 {small}, i16 {b.op(f'and i16 {x}, {-0x8000}')}, i16 {x}")
 
 
-def finished(b: Body, f: dict[str, str], t: str, x: str) -> str:
-    """A result, flushed, saturated to [0, 1] (NaN to +0) or cut off below 0, as the instruction asks."""
+def finished(b: Body, f: dict[str, str], t: str, x: str, is_tiny: str = "") -> str:
+    """A result, flushed, saturated to [0, 1] (NaN to +0) or cut off below 0, as the instruction asks.
+
+    `is_tiny` (an i1) says that the exact result lies below the normal numbers, where rounding may hide that.
+    """
     if f.get("ftz"):
         x = flush(b, t, x)
+    if f.get("ftz") and is_tiny:
+        x = b.op(f"select i1 {is_tiny}, i16 {b.op(f'and i16 {x}, {-0x8000}')}, i16 {x}")
     if f.get("sat"):
         nan = b.op(f"icmp eq i16 {x}, {CANONICAL}")
         under = b.op(f"or i1 {nan}, {b.op(f'icmp slt i16 {x}, 0')}")

@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kerneltrial.devices.cpu import native
+from kerneltrial.devices.cpu.blocks import Step
 from kerneltrial.devices.cpu.counting import CountingGenerator
-from kerneltrial.devices.cpu.flow import Step, analyse
+from kerneltrial.devices.cpu.flow import analyse
 from kerneltrial.devices.cpu.generator import Generator, Level, Site
 from kerneltrial.devices.cpu.inline import flatten
 from kerneltrial.devices.cpu.ir import module

@@ -66,10 +66,17 @@ def _moved(b: Body, w: int, value: str, word: str, amount: str) -> str:
     return b.op(f"select i1 {beyond}, i{w} 0, i{w} {b.op(f'{word} i{w} {value}, {safe}')}")
 
 
+def _place(b: Body, w: int, value: str) -> str:
+    """A position or a length: its low 8 bits, as PTX has it; of 64-bit fields an H200 looks at all of it."""
+    if w == 32:
+        return b.op(f"and i32 {value}, 255")
+    return b.call("i32", "llvm.umin.i32", ("i32", value), ("i32", 255))
+
+
 def _bfe(b: Body, f: Fields, x: str, position: str, length: str) -> str:
     """Bits position .. position+length-1; what lies beyond the word is 0, or the field's sign bit."""
     w = WIDTHS[f["t"]]
-    at, count = b.op(f"and i32 {position}, 255"), b.op(f"and i32 {length}, 255")
+    at, count = _place(b, w, position), _place(b, w, length)
     room, shifted = _moved(b, w, "-1", "lshr", at), _moved(b, w, x, "lshr", at)
     inside = b.op(f"and i{w} {_low_ones(b, w, count)}, {room}")
     taken = b.op(f"and i{w} {shifted}, {inside}")
@@ -86,7 +93,7 @@ def _bfe(b: Body, f: Fields, x: str, position: str, length: str) -> str:
 
 def _bfi(b: Body, f: Fields, x: str, into: str, position: str, length: str) -> str:
     w = WIDTHS[f["t"]]
-    at, count = b.op(f"and i32 {position}, 255"), b.op(f"and i32 {length}, 255")
+    at, count = _place(b, w, position), _place(b, w, length)
     mask = _moved(b, w, _low_ones(b, w, count), "shl", at)
     kept = b.op(f"and i{w} {into}, {b.op(f'xor i{w} {mask}, -1')}")
     moved = _moved(b, w, x, "shl", at)
@@ -216,6 +223,8 @@ def _nth_set(b: Body, _: Fields, mask: str, base: str, offset: str) -> str:
     left = b.variable("i32", b.call("i32", "llvm.umax.i32", ("i32", size), ("i32", 1)))
     last = b.op(f"select i1 {b.op(f'icmp eq i32 {offset}, 0')}, i32 1, i32 32")
     found = b.variable("i32", -1)
+    # PTX leaves a base beyond the word open; on an H200 nothing is found from there
+    last = b.op(f"select i1 {b.op(f'icmp ult i32 {base}, 32')}, i32 {last}, i32 0")
     with b.loop(0, last) as k:
         position = b.op(f"add i32 {base}, {b.op(f'mul i32 {k}, {step}')}")
         inside = b.op(f"icmp ult i32 {position}, 32")

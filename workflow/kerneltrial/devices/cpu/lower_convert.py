@@ -3,7 +3,7 @@
 from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import LLVM, flush, output
+from kerneltrial.devices.cpu.lower_float import LLVM, flush, output, tiny
 from kerneltrial.devices.cpu.lower_rounding import directed
 from kerneltrial.devices.cpu.rounding import rounded
 from kerneltrial.devices.cpu.syntax import WIDTHS
@@ -72,9 +72,33 @@ def _extend(b: Body, f: Fields, x: str) -> str:
     return output(b, {"t": "f64", "sat": f["sat"]}, b.op(f"fpext float {x} to double"))
 
 
+def _quiet(b: Body, x: str, width: int, fraction: int) -> tuple[str, str]:
+    """Whether the double `x` is a NaN, and that NaN in a narrower format: its sign and upper payload, quiet."""
+    bits = b.op(f"bitcast double {x} to i64")
+    size = b.op(f"and i64 {bits}, {(1 << 63) - 1}")
+    is_nan = b.op(f"icmp ugt i64 {size}, {0x7FF << 52}")
+    narrow = b.op(f"trunc i64 {b.op(f'lshr i64 {bits}, {52 - fraction}')} to i{width}")
+    payload = b.op(f"and i{width} {narrow}, {(1 << fraction) - 1}")
+    sign = b.op(f"trunc i64 {b.op(f'lshr i64 {bits}, {64 - width}')} to i{width}")
+    signed = b.op(f"or i{width} {payload}, {b.op(f'and i{width} {sign}, {-(1 << width - 1)}')}")
+    return is_nan, b.op(f"or i{width} {signed}, {(1 << width - 1) - (1 << fraction - 1)}")
+
+
 def _shorten(b: Body, f: Fields, x: str) -> str:
     nearest = f["rnd"] == ".rn"
-    return output(b, f, b.op(f"fptrunc double {x} to float") if nearest else directed(b, f["rnd"], x, "0.0"))
+    near = b.op(f"fptrunc double {x} to float") if nearest else directed(b, f["rnd"], x, "0.0")
+    result = output(b, f, near, tiny(b, "f32", x) if f["ftz"] else "")
+    if f["sat"]:
+        return result
+    is_nan, quiet = _quiet(b, x, 32, 23)
+    # in integers, as a NaN's bits count
+    bits = b.op(f"bitcast float {result} to i32")
+    return b.op(f"bitcast i32 {b.op(f'select i1 {is_nan}, i32 {quiet}, i32 {bits}')} to float")
+
+
+def _moved(_: Body, f: Fields, x: str) -> str:
+    """Without a modifier a NaN keeps its bits."""
+    return x
 
 
 def _same(b: Body, f: Fields, x: str) -> str:
@@ -85,6 +109,11 @@ def _same(b: Body, f: Fields, x: str) -> str:
     if f["rnd"]:
         x = b.call(LLVM[t], f"llvm.{_TO_WHOLE[f['rnd']]}.{t}", (LLVM[t], x))
     return output(b, f, x)
+
+
+def _from_brain(b: Body, f: Fields, x: str) -> str:
+    """A NaN keeps its bits."""
+    return half.widen(b, f["s"], x)
 
 
 def _from_half(b: Body, f: Fields, x: str) -> str:
@@ -107,7 +136,11 @@ def _to_half(b: Body, f: Fields, x: str) -> str:
 
 
 def _double_to_half(b: Body, f: Fields, x: str) -> str:
-    return _narrowed(b, f, half.to_odd(b, x))
+    result = _narrowed(b, f, half.to_odd(b, x))
+    if f["sat"]:
+        return result
+    is_nan, quiet = _quiet(b, x, 16, 10)
+    return b.op(f"select i1 {is_nan}, i16 {quiet}, i16 {result}")
 
 
 def _integer_to_half(b: Body, f: Fields, x: str) -> str:
@@ -129,11 +162,11 @@ def _half_to_whole(b: Body, f: Fields, x: str) -> str:
 
 
 def _tf32(b: Body, f: Fields, x: str) -> str:
-    """To nearest with 10 bits behind the point, ties away from zero; the 13 low bits are zero."""
+    """To nearest with 10 bits behind the point, ties away from zero; the 13 low bits are zero, a NaN's too."""
     bits = b.op(f"bitcast float {x} to i32")
     nan = b.op(f"icmp ugt i32 {b.op(f'and i32 {bits}, {0x7FFFFFFF}')}, {0x7F800000}")
     up = b.op(f"and i32 {b.op(f'add i32 {bits}, {0x1000}')}, {-0x2000}")
-    return b.op(f"select i1 {nan}, i32 {0x7FFFFFFF}, i32 {up}")
+    return b.op(f"select i1 {nan}, i32 {b.op(f'and i32 {bits}, {-0x2000}')}, i32 {up}")
 
 
 _G = "convert"
@@ -151,11 +184,15 @@ FORMS = (
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f64}.{s:u8|s8|u16|s16|u32|s32}", "=d s", _integer_to_float, _G),
     Form("cvt{rnd:.rz|.rm|.rp}.{d:f32|f64}.{s:u64|s64}", "=d s", _integer_by_host, _G, host=True),
     Form(f"cvt{_FTZ}{_SAT}.f64.f32", "=f64 f32", _extend, _G),
-    Form(f"cvt{{rnd:.rn|.rz|.rm|.rp}}{_FTZ}{_SAT}.f32.f64", "=f32 f64", _shorten, _G, nan=True),
-    Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_FTZ}{_SAT}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True),
+    Form(f"cvt{{rnd:.rn|.rz|.rm|.rp}}{_FTZ}{_SAT}.f32.f64", "=f32 f64", _shorten, _G),
+    Form("cvt.f32.f32", "=f32 f32", _moved, _G),
+    *(
+        Form(f"cvt{head}.f32.{{t:f32}}", "=f32 f32", _same, _G, nan=True)
+        for head in ("{rnd:}{ftz:}{sat:.sat}", f"{{rnd:}}{{ftz:.ftz}}{_SAT}", f"{_WHOLE}{_FTZ}{_SAT}")
+    ),
     Form(f"cvt{{rnd:|.rni|.rzi|.rmi|.rpi}}{_SAT}.f64.{{t:f64}}", "=f64 f64", _same, _G),
     Form(f"cvt{_FTZ}{_SAT}.f32.{{s:f16}}", "=f32 s", _from_half, _G, nan=True),
-    Form("cvt.f32.{s:bf16}", "=f32 s", _from_half, _G, nan=True),
+    Form("cvt.f32.{s:bf16}", "=f32 s", _from_brain, _G),
     Form(f"cvt{_SAT}.f64.{{s:f16}}", "=f64 s", _half_to_double, _G),
     Form(f"cvt{_DIRECTION}{_SAT}.{{d:f16}}.f32", "=d f32", _to_half, _G),
     Form(f"cvt{_DIRECTION}{_SAT}.{{d:f16}}.f64", "=d f64", _double_to_half, _G),

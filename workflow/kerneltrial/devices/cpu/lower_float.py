@@ -5,6 +5,8 @@ canonical 0x7fffffff on the GPU; `Form.nan` marks these instructions, and the ge
 its bits are looked at (see `flow.Flow.pure`).
 """
 
+import struct
+
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_integer import combine, set_value
@@ -12,6 +14,11 @@ from kerneltrial.devices.cpu.lower_integer import combine, set_value
 Fields = dict[str, str]
 LLVM = {"f32": "float", "f64": "double"}
 """The types whose values are floats in LLVM; f16 and bf16 are handled as 16-bit patterns (see `half`)."""
+
+
+def real(value: float) -> str:
+    """A double as an LLVM constant."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def flush(b: Body, x: str) -> str:
@@ -37,10 +44,48 @@ def inputs(b: Body, f: Fields, *values: str) -> list[str]:
     return [flush(b, v) for v in values] if f.get("ftz") else list(values)
 
 
-def output(b: Body, f: Fields, value: str) -> str:
-    """A result, flushed and saturated where the instruction asks for it. NaN saturates to +0."""
+NORMAL = {"f32": 2.0**-126, "f16": 2.0**-14}
+"""The smallest normal numbers."""
+
+
+def tiny(b: Body, t: str, total: str, error: str = "") -> str:
+    """Whether the exact result `total` + `error` (doubles) lies below the normal numbers of `t`.
+
+    An H200 decides so about .ftz, before rounding: what rounding would lift to the smallest normal number is flushed.
+    """
+    least = real(NORMAL[t])
+    size = b.call("double", "llvm.fabs.f64", ("double", total))
+    below = b.op(f"fcmp olt double {size}, {least}")
+    if not error:
+        return below
+    inward = b.op(f"fcmp olt double {b.op(f'fmul double {total}, {error}')}, 0.0")
+    at_least = b.op(f"fcmp oeq double {size}, {least}")
+    return b.op(f"or i1 {below}, {b.op(f'and i1 {inward}, {at_least}')}")
+
+
+def two_sum(b: Body, x: str, y: str) -> tuple[str, str]:
+    """x + y (doubles) rounded, and what the rounding lost: together the exact sum (Knuth, where nothing overflows)."""
+    total = b.op(f"fadd double {x}, {y}")
+    part = b.op(f"fsub double {total}, {x}")
+    rest = b.op(f"fsub double {x}, {b.op(f'fsub double {total}, {part}')}")
+    return total, b.op(f"fadd double {rest}, {b.op(f'fsub double {y}, {part}')}")
+
+
+def wide(b: Body, *values: str) -> list[str]:
+    """Floats as doubles."""
+    return [b.op(f"fpext float {v} to double") for v in values]
+
+
+def output(b: Body, f: Fields, value: str, is_tiny: str = "") -> str:
+    """A result, flushed and saturated where the instruction asks for it. NaN saturates to +0.
+
+    `is_tiny` (an i1) is `tiny` of the exact result, where rounding may hide that.
+    """
     if f.get("ftz"):
         value = flush(b, value)
+    if f.get("ftz") and is_tiny:
+        zero = b.call("float", "llvm.copysign.f32", ("float", "0.0"), ("float", value))
+        value = b.op(f"select i1 {is_tiny}, float {zero}, float {value}")
     if f.get("sat"):
         type_ = LLVM[f.get("t") or "f32"]
         above = b.op(f"fcmp ogt {type_} {value}, 0.0")
@@ -52,13 +97,33 @@ def output(b: Body, f: Fields, value: str) -> str:
 
 def _binary(b: Body, f: Fields, x: str, y: str) -> str:
     x, y = inputs(b, f, x, y)
-    return output(b, f, b.op(f"f{f['op']} {LLVM[f['t']]} {x}, {y}"))
+    result = b.op(f"f{f['op']} {LLVM[f['t']]} {x}, {y}")
+    return output(b, f, result, tiny_binary(b, f, x, y) if f.get("ftz") else "")
+
+
+def tiny_binary(b: Body, f: Fields, x: str, y: str) -> str:
+    """Whether a product or quotient of floats is `tiny`; a sum that is tiny is exact, and needs no look."""
+    first, second = wide(b, x, y)
+    if f["op"] == "mul":
+        return tiny(b, "f32", b.op(f"fmul double {first}, {second}"))
+    if f["op"] != "div":
+        return ""
+    least = real(NORMAL["f32"])
+    size, divisor = (b.call("double", "llvm.fabs.f64", ("double", v)) for v in (first, second))
+    return b.op(f"fcmp olt double {size}, {b.op(f'fmul double {divisor}, {least}')}")
+
+
+def tiny_fused(b: Body, x: str, y: str, z: str) -> str:
+    """Whether x * y + z of floats is `tiny`."""
+    first, second, third = wide(b, x, y, z)
+    return tiny(b, "f32", *two_sum(b, b.op(f"fmul double {first}, {second}"), third))
 
 
 def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
     x, y, z = inputs(b, f, x, y, z)
     type_ = LLVM[f["t"]]
-    return output(b, f, b.call(type_, f"llvm.fma.{f['t']}", (type_, x), (type_, y), (type_, z)))
+    result = b.call(type_, f"llvm.fma.{f['t']}", (type_, x), (type_, y), (type_, z))
+    return output(b, f, result, tiny_fused(b, x, y, z) if f.get("ftz") else "")
 
 
 def _unary(name: str) -> "object":
@@ -116,10 +181,10 @@ _CLASSES = {
     "infinite": 0x204,
     "number": 0x3FC,
     "notanumber": 0x003,
-    "normal": 0x108,
+    "normal": 0x168,
     "subnormal": 0x090,
 }
-"""Bits of llvm.is.fpclass; `number` is all but NaN."""
+"""Bits of llvm.is.fpclass; `number` is all but NaN, and zeros are `normal` on an H200."""
 
 
 def _testp(b: Body, f: Fields, x: str) -> str:

@@ -8,7 +8,7 @@ rounded once here, which lies inside.
 from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import COMPARE
+from kerneltrial.devices.cpu.lower_float import COMPARE, tiny, two_sum
 from kerneltrial.devices.cpu.lower_integer import combine
 from kerneltrial.devices.cpu.lower_special import power_of_two
 
@@ -16,18 +16,24 @@ Fields = dict[str, str]
 
 
 def _elements(b: Body, f: Fields, function: "object", *values: str) -> str:
-    """`function(t, *patterns)` on each element, operands flushed before and the result finished after."""
+    """`function(t, *patterns)` on each element, operands flushed before and the result finished after.
+
+    It gives a pattern, or one with whether the exact result is tiny.
+    """
     assert callable(function)
     t = half.scalar(f["t"])
 
     def one(*patterns: str) -> str:
         ready = [half.flush(b, t, p) for p in patterns] if f.get("ftz") else list(patterns)
-        return half.finished(b, f, t, str(function(t, *ready)))
+        made = function(t, *ready)
+        result, is_tiny = made if isinstance(made, tuple) else (made, "")
+        return half.finished(b, f, t, result, is_tiny)
 
     return half.each(b, f["t"], one, *values)
 
 
 def _sum(b: Body, word: str, t: str, x: str, y: str) -> str:
+    """Where it is tiny it is exact, being a multiple of the smallest subnormal number."""
     return half.narrow(b, t, b.op(f"{word} float {half.widen(b, t, x)}, {half.widen(b, t, y)}"))
 
 
@@ -43,31 +49,30 @@ def _doubles(b: Body, t: str, *patterns: str) -> list[str]:
     return [b.op(f"fpext float {half.widen(b, t, p)} to double") for p in patterns]
 
 
-def _product(b: Body, t: str, x: str, y: str) -> str:
+def _product(b: Body, f: Fields, t: str, x: str, y: str) -> tuple[str, str]:
     """Exact in float for f16; a product of bf16 may be below the smallest float, and is exact in double."""
-    if t == "f16":
-        return _sum(b, "fmul", t, x, y)
+    if t == "f16" and not f.get("ftz"):
+        return _sum(b, "fmul", t, x, y), ""
     wide = _doubles(b, t, x, y)
-    return half.narrow(b, t, half.to_odd(b, b.op(f"fmul double {wide[0]}, {wide[1]}")))
+    product = b.op(f"fmul double {wide[0]}, {wide[1]}")
+    is_tiny = tiny(b, t, product) if f.get("ftz") else ""
+    return half.narrow(b, t, half.to_odd(b, product)), is_tiny
 
 
 def _mul(b: Body, f: Fields, x: str, y: str) -> str:
-    return _elements(b, f, lambda t, p, q: _product(b, t, p, q), x, y)
+    return _elements(b, f, lambda t, p, q: _product(b, f, t, p, q), x, y)
 
 
-def _fused(b: Body, t: str, x: str, y: str, z: str) -> str:
+def _fused(b: Body, f: Fields, t: str, x: str, y: str, z: str) -> tuple[str, str]:
     """x * y is exact in double; its sum with z is a double and the error of that sum (Knuth)."""
     wide = _doubles(b, t, x, y, z)
-    product, c = b.op(f"fmul double {wide[0]}, {wide[1]}"), wide[2]
-    total = b.op(f"fadd double {product}, {c}")
-    part = b.op(f"fsub double {total}, {product}")
-    rest = b.op(f"fsub double {product}, {b.op(f'fsub double {total}, {part}')}")
-    error = b.op(f"fadd double {rest}, {b.op(f'fsub double {c}, {part}')}")
-    return half.narrow(b, t, half.to_odd(b, total, error))
+    total, error = two_sum(b, b.op(f"fmul double {wide[0]}, {wide[1]}"), wide[2])
+    is_tiny = tiny(b, t, total, error) if f.get("ftz") else ""
+    return half.narrow(b, t, half.to_odd(b, total, error)), is_tiny
 
 
 def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
-    return _elements(b, f, lambda t, p, q, r: _fused(b, t, p, q, r), x, y, z)
+    return _elements(b, f, lambda t, p, q, r: _fused(b, f, t, p, q, r), x, y, z)
 
 
 def _abs(b: Body, f: Fields, x: str) -> str:

@@ -74,8 +74,8 @@ def _mad24(b: Body, f: Fields, x: str, y: str, z: str) -> str:
 
 
 def _divide(b: Body, f: Fields, x: str, y: str) -> str:
-    """Quotient or remainder. By zero (PTX leaves it open) the quotient is all ones, the remainder the dividend;
-    the smallest integer by -1 wraps. No host trap can come of it."""
+    """Quotient or remainder. By zero (PTX leaves it open) both are all ones, as an H200 has it; the smallest integer
+    by -1 wraps. No host trap can come of it."""
     w, signed = _width(f), _signed(f)
     zero = b.op(f"icmp eq i{w} {y}, 0")
     bad = zero
@@ -85,11 +85,8 @@ def _divide(b: Body, f: Fields, x: str, y: str) -> str:
         bad = b.op(f"or i1 {zero}, {overflow}")
     safe = b.op(f"select i1 {bad}, i{w} 1, i{w} {y}")
     prefix = "s" if signed else "u"
-    if f["op"] == "div":
-        quotient = b.op(f"{prefix}div i{w} {x}, {safe}")
-        return b.op(f"select i1 {zero}, i{w} -1, i{w} {quotient}")
-    rest = b.op(f"{prefix}rem i{w} {x}, {safe}")
-    return b.op(f"select i1 {zero}, i{w} {x}, i{w} {rest}")
+    result = b.op(f"{prefix}{f['op']} i{w} {x}, {safe}")
+    return b.op(f"select i1 {zero}, i{w} -1, i{w} {result}")
 
 
 def _extreme(b: Body, f: Fields, x: str, y: str) -> str:

@@ -7,7 +7,7 @@ tells whether to go one float down or up.
 
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import inputs, output
+from kerneltrial.devices.cpu.lower_float import inputs, output, tiny, tiny_binary, tiny_fused, two_sum, wide
 from kerneltrial.devices.cpu.rounding import rounded
 
 Fields = dict[str, str]
@@ -47,10 +47,7 @@ def directed(b: Body, mode: str, total: str, error: str) -> str:
 
 def _sum(b: Body, mode: str, x: str, y: str) -> str:
     """x + y (doubles) rounded to float. An exact zero of unlike signs is -0 downwards."""
-    total = b.op(f"fadd double {x}, {y}")
-    part = b.op(f"fsub double {total}, {x}")
-    rest = b.op(f"fsub double {x}, {b.op(f'fsub double {total}, {part}')}")
-    error = b.op(f"fadd double {rest}, {b.op(f'fsub double {y}, {part}')}")
+    total, error = two_sum(b, x, y)
     rounded = directed(b, mode, total, error)
     if mode != ".rm":
         return rounded
@@ -60,28 +57,26 @@ def _sum(b: Body, mode: str, x: str, y: str) -> str:
     return b.op(f"select i1 {b.op(f'fcmp oeq double {total}, 0.0')}, float {zero}, float {rounded}")
 
 
-def _wide(b: Body, *values: str) -> list[str]:
-    return [b.op(f"fpext float {v} to double") for v in values]
-
-
 def _add(b: Body, f: Fields, x: str, y: str) -> str:
-    wide = _wide(b, *inputs(b, f, x, y))
-    return output(b, f, _sum(b, f["rnd"], *wide))
+    return output(b, f, _sum(b, f["rnd"], *wide(b, *inputs(b, f, x, y))))
 
 
 def _sub(b: Body, f: Fields, x: str, y: str) -> str:
-    x, y = _wide(b, *inputs(b, f, x, y))
+    x, y = wide(b, *inputs(b, f, x, y))
     return output(b, f, _sum(b, f["rnd"], x, b.op(f"fneg double {y}")))
 
 
 def _mul(b: Body, f: Fields, x: str, y: str) -> str:
-    x, y = _wide(b, *inputs(b, f, x, y))
-    return output(b, f, directed(b, f["rnd"], b.op(f"fmul double {x}, {y}"), "0.0"))
+    x, y = wide(b, *inputs(b, f, x, y))
+    product = b.op(f"fmul double {x}, {y}")
+    return output(b, f, directed(b, f["rnd"], product, "0.0"), tiny(b, "f32", product) if f["ftz"] else "")
 
 
 def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
-    x, y, z = _wide(b, *inputs(b, f, x, y, z))
-    return output(b, f, _sum(b, f["rnd"], b.op(f"fmul double {x}, {y}"), z))
+    ready = inputs(b, f, x, y, z)
+    x, y, z = wide(b, *ready)
+    result = _sum(b, f["rnd"], b.op(f"fmul double {x}, {y}"), z)
+    return output(b, f, result, tiny_fused(b, *ready) if f["ftz"] else "")
 
 
 def _by_host(b: Body, f: Fields, *values: str) -> str:
@@ -90,7 +85,9 @@ def _by_host(b: Body, f: Fields, *values: str) -> str:
     ready = inputs(b, f, *values)
     if name == "rcp":
         name, ready = "div", ["1.0", *ready]
-    return output(b, f, rounded(b, "fma" if name == "mad" else name, t, f["rnd"], *ready))
+    result = rounded(b, "fma" if name == "mad" else name, t, f["rnd"], *ready)
+    is_tiny = tiny_binary(b, {"op": "div"}, *ready) if name == "div" and f.get("ftz") else ""
+    return output(b, f, result, is_tiny)
 
 
 _RND = "{rnd:.rz|.rm|.rp}"

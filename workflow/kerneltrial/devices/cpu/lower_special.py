@@ -9,7 +9,7 @@ import math
 
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import inputs, output
+from kerneltrial.devices.cpu.lower_float import inputs, output, real
 
 Fields = dict[str, str]
 _TERMS = 13
@@ -22,13 +22,6 @@ def _wide(b: Body, x: str) -> str:
 
 def _narrow(b: Body, x: str) -> str:
     return b.op(f"fptrunc double {x} to float")
-
-
-def real(value: float) -> str:
-    """A double as an LLVM constant."""
-    import struct
-
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def power_of_two(b: Body, x: str) -> str:
