@@ -83,10 +83,10 @@ class Compilers:
         if isinstance(made, No):
             return made
         version = f"numba-cuda {importlib.metadata.version('numba-cuda')}"
-        return self._assembled(Compiled(ptx=made.ptx, cubin=b"", log="", compiler=version))
+        return self.assembled(Compiled(ptx=made.ptx, cubin=b"", log="", compiler=version))
 
-    def _assembled(self, made: Compiled) -> Compiled | No:
-        """Add machine code and resources."""
+    def assembled(self, made: Compiled) -> Compiled | No:
+        """Add machine code and resources to PTX."""
         request = AssemblyRequest(ptx=made.ptx, arch=self._arch)
         code = self._ask("kerneltrial.build.nvjitlink:serve", request, View(read=_packages(), python=False))
         if isinstance(code, No):

@@ -182,11 +182,24 @@ def _check_paths(config: Config, folder: Path) -> None:
         path = str(getattr(config, key))
         if not path:
             continue
-        if not path.endswith(".cu"):
-            raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a CUDA C++ source that ends in .cu")
+        _check_kernel(key, path, config.device)
         plan = plan_path(PurePosixPath(path)).as_posix()
         if not (folder / plan).is_file():
             raise InputProblem(f"config: {key}: {plan} is missing; it says how {path} is launched")
+
+
+def _check_kernel(key: str, path: str, device: str) -> None:
+    """A baseline may be what production runs, without its source; a second opinion has to be read by people."""
+    allowed = (".cu", ".ptx", ".cubin") if key == "baseline" else (".cu",)
+    if not path.endswith(allowed):
+        binary = ", or a binary that ends in .ptx or .cubin" if key == "baseline" else ""
+        raise InputProblem(
+            f"config: {key}: {path!r} is not allowed; allowed: a CUDA C++ source that ends in .cu{binary}"
+        )
+    if path.endswith(".cubin") and device == "cpu":
+        raise InputProblem(
+            f"config: {key}: {path} is machine code, which only a card runs; give its PTX, or set device: cuda"
+        )
 
 
 def _check_path(key: str, path: str, folder: Path) -> None:

@@ -35,7 +35,10 @@ class Cubin(Record, tag_field="kind", tag="cubin"):
 
 
 class Built(Record, tag_field="state", tag="built"):
-    """`abi` says how arrays are passed: a pointer each, or flattened as numba does."""
+    """`abi` says how arrays are passed: a pointer each, or flattened as numba does.
+
+    `ptx` is empty where a baseline was given as machine code; the spills of its entries are their whole local memory.
+    """
 
     candidate: Digest
     abi: Abi

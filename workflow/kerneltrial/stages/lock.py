@@ -9,6 +9,7 @@ from kerneltrial.devices.opening import detect
 from kerneltrial.inputs import oracle
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.inputs.lock import Identity, assemble, file_digests
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.inputs.trial import check_oracle, read_trial
 from kerneltrial.records.device import Device
@@ -34,7 +35,7 @@ def run(job: Job) -> Lock:
         sandbox=earlier[-1].sandbox if earlier else _means(str(job.given["sandbox"])),
         holdout_commitment=commitment(ready_salt(job)),
     )
-    lock = assemble(_given(job, earlier), inputs, _device(job, earlier), identity)
+    lock = assemble(_given(job, earlier), inputs, _runs(job, _device(job, earlier)), identity)
     if earlier and canonical(earlier[-1]) != canonical(lock):
         raise StoreProblem(
             f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"
@@ -53,6 +54,15 @@ def _never_another(job: Job, lock: Lock) -> None:
             f"{fragment.relative_to(job.root)}: this folder was locked before, on other inputs; start a new trial: "
             "`kerneltrial lock --new`"
         )
+
+
+def _runs(job: Job, device: Device) -> Device:
+    """The device; raise InputProblem where it cannot run the baseline that is given."""
+    baseline = job.sources["baseline"][0]
+    if baseline.endswith(".cubin") and device.kind == "cpu":
+        why = device.fingerprint.get("gpu", "there is no NVIDIA driver on this machine")
+        raise InputProblem(f"{baseline}: is machine code, which only a card runs; give its PTX, or use a card ({why})")
+    return device
 
 
 def _means(asked: str) -> dict[str, str]:

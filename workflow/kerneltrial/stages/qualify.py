@@ -3,7 +3,9 @@
 import contextlib
 from pathlib import Path
 
+from kerneltrial.build import given
 from kerneltrial.build.builder import preload
+from kerneltrial.build.problem import BuildProblem
 from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.problem import InputProblem
@@ -19,10 +21,12 @@ from kerneltrial.records.build import Built
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.compiling import open_builder
-from kerneltrial.stages.ground import Ground, binary_of, ground
+from kerneltrial.stages.compiling import open_builder, open_given
+from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, ceilings_of, counts_of, performance_cases, samples_of
+
+_COMPILER = preload({"cuda_cpp"})
 
 
 def run(job: Job) -> Qualification:
@@ -61,19 +65,28 @@ def run(job: Job) -> Qualification:
 
 def _compiled(job: Job, lock: Lock) -> dict[str, Kernel]:
     """The trusted kernels, built by the same compiler in the same kind of child as any candidate."""
-    found: dict[str, Kernel] = {}
-    with Nursery(preload({"cuda_cpp"})) as nursery:
-        builder = open_builder(job, lock, nursery)
-        paths = {group: job.source(group) for group in ("baseline", "reference") if job.sources[group]}
-        plans = {group: read_plan(plan_path(path)) for group, path in paths.items()}
-        sources = {group: path.read_bytes() for group, path in paths.items()}
-        named = [(identified("cuda_cpp", job.objects.put(sources[g]), plans[g]), sources[g]) for g in paths]
-        for group, built in zip(paths, builder.build_all(named, job.objects), strict=True):
-            if not isinstance(built, Built):
-                where = _name(paths[group], job)
-                raise InputProblem(f"{where}: {built.reason.value}: {built.detail}; correct the {group}")
-            found[group] = Kernel(built=built, plan=plans[group])
-    return found
+    paths = {group: job.source(group) for group in ("baseline", "reference") if job.sources[group]}
+    prepare = {name for path in paths.values() for name in (given.PREPARE if given.kind_of(path) else _COMPILER)}
+    with Nursery(tuple(sorted(prepare))) as nursery:
+        built = in_parallel(lambda path: _built(job, lock, nursery, path), list(paths.values()), len(paths))
+    plans = [read_plan(plan_path(path)) for path in paths.values()]
+    return {group: Kernel(built=b, plan=p) for group, b, p in zip(paths, built, plans, strict=True)}
+
+
+def _built(job: Job, lock: Lock, nursery: Nursery, path: Path) -> Built:
+    """Compiled from source, or taken as it is given."""
+    content, plan, kind = path.read_bytes(), read_plan(plan_path(path)), given.kind_of(path)
+    if kind is not None:
+        job.objects.put(content)
+        try:
+            return open_given(lock, nursery).build(kind, content, plan, job.objects)
+        except BuildProblem as problem:
+            raise InputProblem(f"{_name(path, job)}: {problem}") from None
+    candidate = identified("cuda_cpp", job.objects.put(content), plan)
+    built = open_builder(job, lock, nursery).build(candidate, content, job.objects)
+    if not isinstance(built, Built):
+        raise InputProblem(f"{_name(path, job)}: {built.reason.value}: {built.detail}; correct {path.name}")
+    return built
 
 
 def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLatency | BaselineCounts:
