@@ -24,7 +24,7 @@ from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.judge.qualification import Qualified, qualify
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeSetup, Subject
-from kerneltrial.judge.validation import Judge, ValidationOutcome
+from kerneltrial.judge.validation import Judge, ValidationOutcome, has_several_launches
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.case import Case, Cases
 from kerneltrial.records.contract import Contract
@@ -114,7 +114,8 @@ class Family:
         reply = compile_source(source, options)
         assert isinstance(reply, Compiled), reply
         ptx = reply.ptx.decode()
-        assert screen(ptx) is None, screen(ptx)
+        seen = screen(ptx, Protocol().screening, several_launches=has_several_launches(plan))
+        assert seen == (), seen
         return Subject(binary=Binary(ptx=ptx, cubin=b""), plan=plan, abi="pointer", runner=Direct(self.closely))
 
     def judge(self, cases: Cases, boundary_shapes: int) -> Judge:

@@ -18,6 +18,9 @@ CASES = "cases/matmul_f32/cases.yaml"
 HOLDOUT = "cases/matmul_f32/holdout.yaml"
 
 
+INDEX = {"arguments__0__dtype": "int32", "arguments__0__specials": []}  # makes `a` an array of integers
+
+
 def problem(action: Any) -> str:
     with pytest.raises(InputProblem) as caught:
         action()
@@ -48,6 +51,45 @@ def test_the_shipped_contract_says_what_it_should(trial: Any) -> None:
         ({"arguments__0__dtype": "float31"}, ["arguments.0.dtype", "'float31'", "float32"]),
         ({"arguments__0__low": 3, "arguments__0__high": 2}, ["arguments.a", "low 3 is above high 2"]),
         ({"arguments__0__low": "nan"}, ["arguments.a", "finite"]),
+        ({"arguments__0__below": "k"}, ["arguments.a", "for integers", "float32"]),
+        ({**INDEX, "arguments__0__below": "k"}, []),
+        (
+            {**INDEX, "arguments__0__below": "q"},
+            ["arguments.a.below", "'q'"],
+        ),
+        (
+            {
+                **INDEX,
+                "arguments__0__below": "k",
+                "arguments__0__high": 3,
+            },
+            ["below and high"],
+        ),
+        (
+            {
+                **INDEX,
+                "arguments__0__low": 1,
+                "arguments__0__below": "k",
+            },
+            ["leaves 1 to 0", "k=1"],
+        ),
+        (
+            {
+                **INDEX,
+                "arguments__0__dtype": "int8",
+                "arguments__0__low": 0,
+                "arguments__0__below": "k",
+            },
+            ["0 to 8191 of int8"],
+        ),
+        (
+            {
+                **INDEX,
+                "arguments__0__low": 0,
+                "arguments__0__ascending": True,
+            },
+            ["ascending needs"],
+        ),
         ({"tolerances": {"d": {}}}, ["tolerances", "d", "outputs are c"]),
         ({"tolerances": {}}, ["tolerances", "none"]),
         ({"tolerances__c": {"absolute": -1}}, ["tolerances.c.absolute", "-1", "at least 0"]),

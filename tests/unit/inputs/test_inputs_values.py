@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrial.inputs.cases import read_cases
-from kerneltrial.inputs.contracts import array_shapes, read_contract
+from kerneltrial.inputs.cases import check_cases, read_cases
+from kerneltrial.inputs.contracts import array_shapes, check_contract, read_contract
 from kerneltrial.inputs.dtypes import epsilon, item_bytes, narrow, next_lower, numpy_dtype, widen
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.values import ROTATION, draw_names, from_bytes, generate, reduction_span, to_bytes
-from kerneltrial.records.case import Case, Distribution, Generated
+from kerneltrial.records.case import Case, Cases, Distribution, Generated, Stored
 from kerneltrial.records.contract import Array, Contract, Range, Tolerance
 from kerneltrial.records.plan import DType
 
@@ -218,6 +219,56 @@ def test_an_index_covers_its_whole_range() -> None:
     values = drawn(vector("int32", "0", "9999"), Distribution.NORMAL)
     assert values.max() > 9000
     assert values.min() < 1000
+
+
+def _csr(**changes: Any) -> Contract:
+    """Row offsets and column indices of a CSR matrix, as a contract bounds them."""
+    zero = Decimal(0)
+    offsets = {"dtype": "int32", "shape": ("rows + 1",), "low": zero, "below": "count + 1", "ascending": True}
+    return Contract(
+        name="csr",
+        description="",
+        arguments=(
+            Array(**{"name": "offsets", "role": "input", **offsets, **changes}),
+            Array(name="columns", role="input", dtype="int32", shape=("count",), low=zero, below="cols"),
+            Array(name="y", role="output", dtype="int32", shape=("rows",)),
+        ),
+        dimensions={name: Range(minimum=1, maximum=500) for name in ("rows", "cols", "count")},
+        tolerances={"y": Tolerance()},
+        operations="count",
+        bytes="count",
+    )
+
+
+@pytest.mark.parametrize("dimensions", [{"rows": 40, "cols": 7, "count": 300}, {"rows": 1, "cols": 1, "count": 1}])
+def test_bounds_that_depend_on_dimensions_and_offsets_that_never_fall(dimensions: dict[str, int]) -> None:
+    contract = _csr()
+    check_contract(contract)
+    the_case = Case(name="one", kind="correctness", dimensions=dimensions)
+    for draw in range(7):
+        values = generate(contract, the_case, draw)
+        offsets, columns = values["offsets"], values["columns"]
+        assert (offsets[0], offsets[-1]) == (0, dimensions["count"])
+        assert (np.diff(offsets) >= 0).all()
+        assert columns.min() >= 0
+        assert columns.max() < dimensions["cols"]
+    assert len({generate(contract, the_case, draw)["columns"].tobytes() for draw in range(5)}) > 1 or columns.size == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "word"), [([0, 2, 1, 3], "must not fall"), ([1, 1, 2, 3], "from 0 to 3"), ([0, 1, 2, 4], "bound 3")]
+)
+def test_stored_offsets_must_keep_the_contract(tmp_path: Path, values: list[int], word: str) -> None:
+    np.save(tmp_path / "offsets.npy", np.array(values, np.int32))
+    sha256 = hashlib.sha256((tmp_path / "offsets.npy").read_bytes()).hexdigest()
+    one = Case(
+        name="one",
+        kind="correctness",
+        dimensions={"rows": 3, "cols": 5, "count": 3},
+        inputs={"offsets": Stored(path="offsets.npy", sha256=sha256)},
+    )
+    with pytest.raises(InputProblem, match=word):
+        check_cases(Cases(cases=(one,)), _csr(), tmp_path / "cases.yaml")
 
 
 def test_one_bound_does_not_pile_values_up() -> None:

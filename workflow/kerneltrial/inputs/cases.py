@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.inputs.contracts import array_shapes, check_dimensions, check_relative
+from kerneltrial.inputs.contracts import array_shapes, bounded, check_dimensions, check_relative
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.dtypes import numpy_dtype, widen
 from kerneltrial.inputs.problem import InputProblem
@@ -85,12 +85,14 @@ def _check_bounds(values: NDArray[Any], array: Array, path: Path) -> None:
     for bound, outside in ((array.low, np.less), (array.high, np.greater)):
         if bound is not None and bool(np.any(outside(wide, float(bound)))):
             raise InputProblem(f"inputs.{array.name}: {path} holds values beyond the contract's bound {bound}")
+    if array.ascending and (bool(np.any(np.diff(wide) < 0)) or wide[0] != array.low or wide[-1] != array.high):
+        raise InputProblem(f"inputs.{array.name}: {path} must not fall, from {array.low} to {array.high}")
 
 
 def _check_case(case: Case, contract: Contract, folder: Path) -> None:
     check_dimensions(contract, case.dimensions)
     shapes = array_shapes(contract, case.dimensions)
-    given = {array.name: array for array in contract.arrays if array.role != "output"}
+    given = {array.name: bounded(array, case.dimensions) for array in contract.arrays if array.role != "output"}
     for name, source in case.inputs.items():
         if name not in given:
             raise InputProblem(f"inputs.{name}: is no input of the contract; inputs are {', '.join(given)}")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.documents import with_text_expressions as with_text_expressions
 from kerneltrial.inputs.dtypes import is_float, item_bytes
@@ -43,6 +45,13 @@ def array_shapes(contract: Contract, dimensions: Mapping[str, int]) -> dict[str,
             raise InputProblem(f"arguments.{array.name}: shape {list(shape)} at {at} is not usable")
         found[array.name] = shape
     return found
+
+
+def bounded(array: Array, dimensions: Mapping[str, int]) -> Array:
+    """Return the array with `below` worked out to the bound `high` that it means at these dimensions."""
+    if array.below is None:
+        return array
+    return replace(array, high=Decimal(evaluate(array.below, dimensions) - 1), below=None)
 
 
 def check_dimensions(contract: Contract, dimensions: Mapping[str, int]) -> None:
@@ -120,15 +129,10 @@ def _check_ranges(contract: Contract) -> None:
 
 def _check_array(array: Array, contract: Contract) -> None:
     for axis in array.shape:
-        try:
-            strange = names(axis) - set(contract.dimensions)
-        except InputProblem as fault:
-            raise InputProblem(f"arguments.{array.name}.shape: {fault}") from None
-        if strange:
-            raise InputProblem(
-                f"arguments.{array.name}.shape: {axis!r} speaks of {_listed(strange)}; "
-                f"dimensions are {_listed(contract.dimensions)}"
-            )
+        _check_expression(f"arguments.{array.name}.shape", axis, contract)
+    if array.below is not None:
+        _check_expression(f"arguments.{array.name}.below", array.below, contract)
+    _check_order(array)
     for bound in (array.low, array.high):
         if bound is not None and not bound.is_finite():
             raise InputProblem(f"arguments.{array.name}: {bound} is no bound; give a finite number or leave it out")
@@ -153,6 +157,28 @@ def _check_specials(array: Array) -> None:
         (array.low is not None and array.low >= 0) or (array.high is not None and array.high <= 0)
     ):
         raise InputProblem(f"{where}: subnormal numbers of both signs contradict the bounds; leave one of them out")
+
+
+def _check_expression(where: str, expression: str, contract: Contract) -> None:
+    try:
+        strange = names(expression) - set(contract.dimensions)
+    except InputProblem as fault:
+        raise InputProblem(f"{where}: {fault}") from None
+    if strange:
+        raise InputProblem(
+            f"{where}: {expression!r} speaks of {_listed(strange)}; dimensions are {_listed(contract.dimensions)}"
+        )
+
+
+def _check_order(array: Array) -> None:
+    """What `below` and `ascending` ask of the rest of an array."""
+    where = f"arguments.{array.name}"
+    if (array.below is not None or array.ascending) and is_float(array.dtype):
+        raise InputProblem(f"{where}: below and ascending are for integers; {array.dtype} takes low and high")
+    if array.below is not None and array.high is not None:
+        raise InputProblem(f"{where}: below and high are both given; leave one out")
+    if array.ascending and (len(array.shape) != 1 or array.low is None or (array.high is None and array.below is None)):
+        raise InputProblem(f"{where}: ascending needs one axis, low, and high or below")
 
 
 def _check_scalar(scalar: ScalarArgument) -> None:
@@ -190,6 +216,8 @@ def _check_ends(contract: Contract) -> None:
     """Evaluate every expression at both ends of the dimensions' ranges."""
     for dimensions in _ends(contract):
         array_shapes(contract, dimensions)
+        for array in contract.arrays:
+            _check_bounds_at(array, dimensions)
         for field, expression in (("operations", contract.operations), ("bytes", contract.bytes)):
             try:
                 value = evaluate(expression, dimensions)
@@ -197,6 +225,19 @@ def _check_ends(contract: Contract) -> None:
                 raise InputProblem(f"{field}: {fault}") from None
             if value < 0:
                 raise InputProblem(f"{field}: {expression!r} is {value}, below zero, at {dimensions}")
+
+
+def _check_bounds_at(array: Array, dimensions: Mapping[str, int]) -> None:
+    """Look at `below` at one end of the dimensions: it must leave a value, and one that the type holds."""
+    if array.below is None:
+        return
+    least = array.low if array.low is not None else Decimal(integer_range(array.dtype)[0])
+    most = bounded(array, dimensions).high
+    if most is None or not least <= most <= integer_range(array.dtype)[1]:
+        at = ", ".join(f"{name}={value}" for name, value in dimensions.items())
+        raise InputProblem(
+            f"arguments.{array.name}: below {array.below} leaves {least} to {most} of {array.dtype} at {at}"
+        )
 
 
 def _ends(contract: Contract) -> Iterator[dict[str, int]]:

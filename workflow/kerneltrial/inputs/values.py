@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.inputs.cases import load_stored
-from kerneltrial.inputs.contracts import array_shapes, integer_range
+from kerneltrial.inputs.contracts import array_shapes, bounded, integer_range
 from kerneltrial.inputs.distributions import INTEGER_BITS, Span, draw_floats, draw_integers, integer_bounds
 from kerneltrial.inputs.dtypes import from_bytes, is_float, narrow, numpy_dtype, to_bytes
 from kerneltrial.inputs.expressions import evaluate
@@ -72,7 +72,7 @@ def generate(contract: Contract, case: Case, draw: int, folder: Path = Path()) -
         Where an `.npy` file is not what the case says.
     """
     shapes = array_shapes(contract, case.dimensions)
-    arrays = [array for array in contract.arrays if array.role != "output"]
+    arrays = [bounded(array, case.dimensions) for array in contract.arrays if array.role != "output"]
     span = reduction_span(contract, case.dimensions, shapes)
     floats = [array.name for array in arrays if is_float(array.dtype)]
     wide = floats[_entropy(case, draw, "") % len(floats)] if floats else ""
@@ -130,7 +130,11 @@ def _drawn(
         return narrow(put_among(values, kinds, array.dtype, rng) if kinds else values, array.dtype)
     stated = (None if array.low is None else int(array.low), None if array.high is None else int(array.high))
     bounds = integer_bounds(distribution, stated, integer_range(array.dtype))
-    return draw_integers(distribution, bounds, span, rng).astype(numpy_dtype(array.dtype))
+    drawn = draw_integers(distribution, bounds, span, rng).astype(numpy_dtype(array.dtype))
+    if array.ascending:
+        drawn.sort()
+        drawn[0], drawn[-1] = bounds  # the last wins where there is one place only
+    return drawn
 
 
 def _bounded(

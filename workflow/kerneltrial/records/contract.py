@@ -16,7 +16,10 @@ class Array(Record, tag_field="kind", tag="array"):
     """A contiguous row-major array in device memory. `shape` has one expression in the dimensions an axis.
 
     `low` and `high` bound the values of generated inputs (both inclusive for integers). Integers without them may take
-    every value of their type, so indices, counts and what is summed up need bounds.
+    every value of their type, so indices, counts and what is summed up need bounds. `below`, in place of `high`, is an
+    expression in the dimensions that integers stay below: `cols` for indices of columns. `ascending`: integers never
+    fall along the array's one axis, from its lower bound at the first place to its upper one at the last (row offsets
+    of a CSR matrix).
     `specials` are values of float inputs for which a kernel must be right too, beside finite numbers of moderate size:
     some are put among the values of one draw. `huge` are finite ones near the end of the type: only where no sum or
     product that honest kernels form can overflow.
@@ -28,6 +31,8 @@ class Array(Record, tag_field="kind", tag="array"):
     shape: Annotated[tuple[Expression, ...], Meta(min_length=1, max_length=6)]
     low: Decimal | None = None
     high: Decimal | None = None
+    below: Expression | None = None
+    ascending: bool = False
     specials: tuple[Special, ...] = ()
 
 

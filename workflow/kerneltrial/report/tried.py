@@ -104,4 +104,4 @@ def _untried(inputs: Sequence[Array]) -> list[str]:
 
 
 def _bounded(array: Array) -> bool:
-    return array.low is not None and array.high is not None
+    return array.low is not None and (array.high is not None or array.below is not None)
