@@ -352,6 +352,21 @@ def terms(now: Agreed, *before: Agreed) -> Terms:
     return Terms(first=versions[0], now=now, amendments=versions[1:])
 
 
+def receipt(signed: Terms, version: int = 0) -> Receipt:
+    """A receipt that counts, for the first version of the terms or for one of the amendments."""
+    agreed_then = (signed.first, *signed.amendments)[version]
+    return Receipt(
+        reviewer="R. Reviewer",
+        key="SHA256:reviewer",
+        lock=fake("lock"),
+        terms=digest(canonical(agreed_then)),
+        page=fake("page"),
+        signature=fake("signature"),
+        received_at="2026-11-30T08:00:00+00:00",
+        heads={},
+    )
+
+
 def usage(device_s: str, cpu_s: str) -> Usage:
     return Usage(
         wall_s=Decimal(cpu_s),

@@ -19,6 +19,7 @@ from trial_pieces import (
     lock,
     origin,
     qualification,
+    receipt,
     terms,
 )
 
@@ -36,7 +37,6 @@ from kerneltrial.records.confirmation import (
 from kerneltrial.records.device import Device
 from kerneltrial.records.proposal import ModelUsage
 from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.receipt import Receipt
 from kerneltrial.records.terms import ModelPrices
 from kerneltrial.records.timing import Untimed
 from kerneltrial.records.validation import Unchecked
@@ -138,13 +138,14 @@ def go_shaped(example: bool = False) -> Trial:
         vendors=(VendorSpeed(name="cublas", speedup=interval(1.03, 0.01)),),
         end_to_end=EndToEnd(saved_ms=interval(0.42, 0.11), processes=10),
     )
+    fixed = terms(agreed(example, iterations=3, model=model))
     return finish(
         story,
         lock(H200, "matmul_on_h200", "openai"),
-        terms(agreed(example, iterations=3, model=model)),
+        fixed,
         qualification(H200),
         confirmation,
-        Receipt(reviewer="R. Reviewer", lock=fake("lock")),
+        receipt(fixed),
     )
 
 

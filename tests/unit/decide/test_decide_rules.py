@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, terms
+from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, receipt, terms
 from trial_stories import STORIES, Trial, confirmed, go_shaped
 
 from kerneltrial.decide.decision import decide
@@ -35,7 +35,6 @@ from kerneltrial.records.terms import Terms
 from kerneltrial.store.canonical import canonical, decode
 
 GO = go_shaped()
-RECEIPT = Receipt(reviewer="R. Reviewer", lock=fake("lock"))
 
 
 def grounds(trial: Trial = GO, **changes: Any) -> Grounds:
@@ -47,7 +46,7 @@ def grounds(trial: Trial = GO, **changes: Any) -> Grounds:
         iterations=trial.iterations,
         confirmation=trial.confirmation,
         spent=trial.decision.spent,
-        receipt=RECEIPT,
+        receipt=receipt(changes.get("terms", trial.terms)),
     )
     return replace(whole, **changes)
 
@@ -497,19 +496,20 @@ def worlds(draw: st.DrawFn) -> Grounds:
         GO.confirmation.outcome, cases=cases, geometric_mean=draw(INTERVALS), valid=draw(st.booleans())
     )
     not_timed = NotTimed(winner=outcome.winner, ratio=1.2, valid=True, findings=())
+    fixed = terms(agreed(example, model=GO.terms.now.prices.model))
     return grounds(
         lock=msgspec.structs.replace(
             GO.lock,
             device=GO.lock.device if cuda else CPU,
             oracle_author=draw(st.sampled_from(["A. Engineer", "", "openai"])),
         ),
-        terms=terms(agreed(example, model=GO.terms.now.prices.model)),
+        terms=fixed,
         confirmation=Confirmation(
             outcome=draw(st.sampled_from([outcome, outcome, not_timed])),
             vendors=draw(st.sampled_from([(), GO.confirmation.vendors])),
             end_to_end=draw(st.sampled_from([NoEndToEnd(), GO.confirmation.end_to_end])),
         ),
-        receipt=draw(st.sampled_from([NoReceipt(), RECEIPT])),
+        receipt=draw(st.sampled_from([NoReceipt(), receipt(fixed)])),
     )
 
 
@@ -555,6 +555,27 @@ def test_who_looked_into_a_time_under_the_floor_names_its_case() -> None:
     assert "waived by the policy" in rule(decision, "measured_on_gpu").seen
     other = decide(grounds(confirmation=confirmation(review=UNDER), terms=policy(waive_floor=(WIDE,))))
     assert other.outcome == "INCONCLUSIVE"
+
+
+def test_a_policy_that_was_loosened_after_the_signature_is_no_longer_signed() -> None:
+    now = GO.terms.now
+    loose = msgspec.structs.replace(now, policy=msgspec.structs.replace(now.policy, horizon_months=Decimal(60)))
+    later = terms(loose, now)
+    found = rule(decide(grounds(terms=later)), "reviewer_receipt")
+    assert isinstance(found, Unknown)
+    assert "another policy than the one in force" in found.seen
+    assert isinstance(rule(decide(grounds(terms=later, receipt=receipt(later, 1))), "reviewer_receipt"), Passed)
+
+
+def test_a_price_or_a_waived_floor_may_change_after_the_signature() -> None:
+    now = GO.terms.now
+    for change in (
+        {"prices": msgspec.structs.replace(now.prices, gpu_hour_usd=Decimal("3.80"))},
+        {"policy": msgspec.structs.replace(now.policy, waive_floor=(SQUARE,))},
+    ):
+        decision = decide(grounds(terms=terms(msgspec.structs.replace(now, **change), now)))
+        assert isinstance(rule(decision, "reviewer_receipt"), Passed)
+        assert decision.post_hoc
 
 
 def test_why_no_vendor_was_timed_is_said() -> None:

@@ -219,6 +219,7 @@ def test_sources_name_all_files_of_a_group(trial: Any) -> None:
         "candidates": (),
         "replies": (),
         "program": (),
+        "reviewers": (),
     }
 
 

@@ -24,7 +24,9 @@ from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.prize import Prize
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.receipt import Receipt
 from kerneltrial.records.reported import Reported
+from kerneltrial.records.seal import Seal
 from kerneltrial.records.terms import Terms
 from kerneltrial.records.timing import Timing
 from kerneltrial.records.usage import Usage
@@ -46,7 +48,9 @@ TYPES = {
     "prize": Prize,
     "proposal": Proposal,
     "qualification": Qualification,
+    "receipt": Receipt,
     "report": Reported,
+    "seal": Seal,
     "terms": Terms,
     "timing": Timing,
     "usage": Usage,

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import yaml
 from regenerate import FOLDER
-from trial_pieces import HOSTILE, Trial, report_inputs, terms
+from trial_pieces import HOSTILE, Trial, receipt, report_inputs, terms
 from trial_stories import STORIES, go_shaped, on_cpu, too_small
 
 from kerneltrial.decide.decision import decide
@@ -26,7 +26,6 @@ from kerneltrial.decide.grounds import Grounds
 from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.receipt import Receipt
 from kerneltrial.report import words
 from kerneltrial.report.render import contents, render
 from kerneltrial.store.canonical import convert, digest
@@ -305,7 +304,6 @@ def test_counts_of_a_winner_that_was_wrong_again_count_for_nothing() -> None:
 def decided_again(trial: Trial, **changes: Any) -> tuple[str, dict[str, Any]]:
     """Page and summary of a trial whose records were changed, with the decision that follows."""
     changed = replace(trial, **changes)
-    receipt = Receipt(reviewer="R. Reviewer", lock=changed.lock.holdout_commitment)
     grounds = Grounds(
         changed.lock,
         changed.terms,
@@ -314,7 +312,7 @@ def decided_again(trial: Trial, **changes: Any) -> tuple[str, dict[str, Any]]:
         changed.iterations,
         changed.confirmation,
         changed.decision.spent,
-        receipt,
+        receipt(changed.terms),
     )
     files = contents(report_inputs(replace(changed, decision=decide(grounds))))
     return files["report.html"].decode(), json.loads(files["summary.json"])

@@ -7,7 +7,11 @@ from pathlib import Path
 from kerneltrial.dag.graph import STAGES
 
 COMMANDS = {
-    "verify": "rehash every object and follow every link of a trial",
+    "receipt": "take in a reviewer's signature under the lock page, before the first proposal",
+    "heads": "say how far the journal has come, for the reviewer to keep",
+    "seal": "end the trial: reveal the salt, write down and sign every file's digest",
+    "bundle": "pack the sealed evidence as one reproducible tar file",
+    "verify": "check evidence: a bundle, a folder, or the trial of the config",
     "doctor": "say what is installed, which device there is, and what is missing",
     "init": "make a folder with a trial of one's own",
 }
@@ -29,13 +33,30 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--iteration", type=int, required=True, metavar="N", help="which iteration, from 1")
         if stage == "lock":
             one.add_argument("--new", action="store_true", help="set the old trial aside and lock anew")
+            one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command == "verify":
+        if command not in ("doctor", "init"):
             _trial_arguments(one)
-        if command == "init":
-            one.add_argument("folder", type=Path)
+        _own_arguments(command, one)
     return top
+
+
+def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
+    match command:
+        case "init":
+            one.add_argument("folder", type=Path)
+        case "receipt":
+            one.add_argument("signature", type=Path, help="the reviewer's lock-page.txt.sig")
+        case "seal":
+            one.add_argument("--sign", type=Path, metavar="KEY", help="an SSH key of the team")
+        case "bundle":
+            one.add_argument("--out", type=Path, metavar="FILE", help="where to (TRIAL-evidence.tar beside the config)")
+        case "verify":
+            one.add_argument("evidence", type=Path, nargs="?", metavar="BUNDLE", help="a tar file, or it unpacked")
+            one.add_argument("--keys", type=Path, metavar="FILE", help="OpenSSH allowed_signers, from the people")
+            one.add_argument("--at", default="", metavar="DAY", help="when keys must have been valid (today)")
+            one.add_argument("--heads", type=Path, metavar="FILE", help="heads that were handed out during the run")
 
 
 def _trial_arguments(one: argparse.ArgumentParser) -> None:

@@ -23,9 +23,15 @@ def run(given: argparse.Namespace, root: Path) -> int:
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 
+    key = given.sign.resolve() if getattr(given, "sign", None) else None
     path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
     if not guard.under_run():
         print(path.relative_to(root))
+        if given.command == "lock":
+            from kerneltrial.commands.locking import show_page
+
+            run_stage(config, "terms", 0, _code_digest("terms"), root)
+            show_page(config, root, key)
     if given.command == "decide":
         from kerneltrial.dag.environment import say_where_expired
 

@@ -48,6 +48,7 @@ def made_from(config: Config, stage: str, iteration: int, digests: Digests, code
     inputs = {path: digests.source(path) for group in spec.sources for path in files.get(group, ())}
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     inputs |= {path: digests.record(path) for path in paths}
+    inputs |= {path: digests.source(path) for path in graph.received(config.trial, stage, digests.root)}
     return MadeFrom(code=code, config=config.slice(spec.reads), inputs=inputs)
 
 

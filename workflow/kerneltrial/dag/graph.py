@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerneltrial.store.signed import Signed
+
 LOCKED_KEYS = (
     "trial",
     "device",
@@ -31,6 +33,7 @@ FILE_KEYS = (
     "candidates",
     "replies",
     "program",
+    "reviewers",
 )
 TERMS_KEYS = ("iterations", "policy", "prices", "workload")
 
@@ -41,7 +44,8 @@ class Stage:
 
     `reads` are config keys that it is handed, and no others; `sources` are groups of files; `code` names modules beside
     the stage's own that do its work in child processes. `earlier` takes records of all earlier iterations, `every`
-    those of all iterations, `upto` those of this one and all earlier ones; `after` only orders.
+    those of all iterations, `upto` those of this one and all earlier ones; `after` only orders. `receipt`: it reads the
+    reviewer's receipt, where there is one.
     """
 
     record: str
@@ -55,6 +59,7 @@ class Stage:
     code: tuple[str, ...] = ()
     loop: bool = False
     ledger: bool = False
+    receipt: bool = False
 
 
 _RUNNER = ("devices.serving", "devices.cpu.device", "devices.cuda.device")
@@ -115,8 +120,10 @@ STAGES: dict[str, Stage] = {  # in topological order
     "decide": Stage(
         "decision",
         reads=("iterations",),
+        sources=("reviewers",),
         same=("lock", "terms", "qualify", "prize", "confirm"),
         every=(*_JUDGED, "cost"),
+        receipt=True,
     ),
     "report": Stage(
         "report",
@@ -146,6 +153,13 @@ def fragment_path(trial: str, stage: str, iteration: int = 0) -> str:
 
 def ledger_path(trial: str, stage: str) -> str:
     return f"{results(trial)}/ledger/{stage}.jsonl"
+
+
+def received(trial: str, stage: str, root: Path) -> list[str]:
+    """Paths of the receipt and the signatures that a stage reads, of those that are there."""
+    signed = Signed(Path(results(trial)))
+    paths = (signed.receipt, signed.receipt_signature, signed.lock_signature) if STAGES[stage].receipt else ()
+    return [path.as_posix() for path in paths if (root / path).is_file()]
 
 
 def jobs(iterations: int) -> Iterator[tuple[str, int]]:

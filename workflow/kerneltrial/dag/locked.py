@@ -3,17 +3,33 @@
 from pathlib import Path
 
 from kerneltrial.dag import graph
+from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.config import Config, sources
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.lock import Lock
 from kerneltrial.store import ledger
 from kerneltrial.store.canonical import builtins, canonical, digest
+from kerneltrial.store.problem import StoreProblem
 
 
 def held(trial: str, root: Path) -> Lock | None:
     """The lock of a results folder, or None where there is none yet."""
     versions = ledger.versions(root / graph.ledger_path(trial, "lock"), Lock)
     return versions[-1] if versions else None
+
+
+def sealed(config: Config, root: Path) -> bool:
+    """Whether the trial is over; raise StoreProblem where the config asks for another one than was sealed."""
+    results = root / graph.results(config.trial)
+    if not is_sealed(results):
+        return False
+    effective = results / "config.json"
+    if effective.is_file() and effective.read_bytes() != canonical(builtins(config)):
+        raise StoreProblem(
+            f"{graph.results(config.trial)} is sealed, its salt is revealed, and the config was changed since; "
+            "undo that, or start a new trial: `kerneltrial lock --new` sets the old one aside"
+        )
+    return True
 
 
 def problem(config: Config, root: Path) -> str | None:

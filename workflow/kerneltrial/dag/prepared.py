@@ -39,7 +39,8 @@ class Prepared:
     def inputs(self, stage: str, iteration: int) -> list[str]:
         files = sources(self.config, self.root)
         names = [path for group in graph.STAGES[stage].sources for path in files.get(group, ())]
-        return names + graph.record_inputs(self.trial, stage, iteration, self.iterations)
+        names += graph.record_inputs(self.trial, stage, iteration, self.iterations)
+        return names + graph.received(self.trial, stage, self.root)
 
     def pattern(self, stage: str) -> str:
         spec = graph.STAGES[stage]
@@ -95,6 +96,8 @@ def _ready(run: Prepared) -> None:
     folder = run.root / graph.results(run.trial)
     if not guard.only_run(folder):
         _stop(f"{graph.results(run.trial)}: another run is at work here; wait for it to end, or use another trial name")
+    if locked.sealed(run.config, run.root):
+        return
     sweep(folder)
     wrong = locked.problem(run.config, run.root)
     if wrong:

@@ -1,5 +1,7 @@
 """Rules about being worth it: the saving, the payback, whose figures these are, who has looked."""
 
+import msgspec
+
 from kerneltrial.decide.amounts import number, plain, usd
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.payback import payback
@@ -8,6 +10,8 @@ from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, Payback, PaybackNever, RuleName, RuleResult, Unknown
 from kerneltrial.records.prize import UnknownPrize
 from kerneltrial.records.receipt import Receipt
+from kerneltrial.records.terms import Policy
+from kerneltrial.store.canonical import canonical, digest
 
 _ON_GPU = "run the trial on a machine with the GPU that production uses"
 
@@ -85,12 +89,25 @@ def own_terms(grounds: Grounds) -> RuleResult:
 
 
 def reviewer_receipt(grounds: Grounds) -> RuleResult:
-    """Someone outside the trial signed for the lock, or the policy does not ask for it."""
+    """Someone outside the trial signed for the lock and for the policy in force, or the policy does not ask for it."""
     rule: RuleName = "reviewer_receipt"
-    asked = "a reviewer's signature under the lock, from before the first proposal"
-    if isinstance(grounds.receipt, Receipt):
-        return Passed(rule=rule, asked=asked, seen=f"signed by {grounds.receipt.reviewer}", example=False)
-    if not grounds.terms.now.policy.require_receipt:
+    asked = "a reviewer's signature under the lock and the policy, from before the first proposal"
+    receipt, policy = grounds.receipt, grounds.terms.now.policy
+    if isinstance(receipt, Receipt):
+        seen = f"signed by {receipt.reviewer}"
+        versions = {digest(canonical(v)): v for v in (grounds.terms.first, *grounds.terms.amendments)}
+        if receipt.terms in versions and _same(versions[receipt.terms].policy, policy):
+            return Passed(rule=rule, asked=asked, seen=seen, example=False)
+        seen += ", for another policy than the one in force: it was changed afterwards"
+        return Unknown(
+            rule=rule, asked=asked, seen=seen, example=False, settled_by="put back the policy that was signed"
+        )
+    if not policy.require_receipt:
         return Passed(rule=rule, asked=asked, seen="none, and the policy does not ask for one", example=False)
     settled = "hand the lock to a reviewer before the first proposal of a new trial"
-    return Unknown(rule=rule, asked=asked, seen="there is none", example=False, settled_by=settled)
+    return Unknown(rule=rule, asked=asked, seen=receipt.why, example=False, settled_by=settled)
+
+
+def _same(signed: Policy, in_force: Policy) -> bool:
+    """A floor is waived once its case was looked into, so that waiver alone may come after the signature."""
+    return msgspec.structs.replace(signed, waive_floor=()) == msgspec.structs.replace(in_force, waive_floor=())

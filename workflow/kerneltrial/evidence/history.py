@@ -26,7 +26,7 @@ def read_journal(folder: Path, root: Path, verdict: Verdict) -> Lines:
         try:
             lines = journal.read(path)
         except StoreProblem as error:
-            verdict.problems.append(str(error).replace(f"{root}/", ""))
+            verdict.look("bytes", [str(error).replace(f"{root}/", "")])
             continue
         verdict.journal_lines += len(lines)
         for line in lines:

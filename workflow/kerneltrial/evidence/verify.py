@@ -1,6 +1,6 @@
 """Check a results folder from its bytes alone: rehash everything, follow every link. It changes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kerneltrial.evidence import links
@@ -18,22 +18,27 @@ from kerneltrial.store.problem import StoreProblem
 def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verdict:
     """Verify the trial in `folder`, whose records name their inputs relative to `root`.
 
-    A changed byte anywhere, a missing object, a candidate that is not the one that was proposed are each named.
+    A changed byte anywhere, a missing object, a candidate that is not the one that was proposed are each named. What
+    seal and signatures say is looked at by `evidence.sealed`.
     """
     verdict = Verdict()
+    verdict.look("bytes", ())
+    verdict.look("derivation", ())
     records = _records(folder, root, verdict)
     for path, envelope in records.items():
         if not known_stage(envelope.stage):
-            verdict.problems.append(f"{path}: no stage is called {envelope.stage!r}")
-        _inputs(path, envelope, records, root, verdict)
-        _candidates(path, envelope, records, verdict)
-    _objects(folder, root, records, verdict)
-    _measurements(folder, root, records, verdict)
+            verdict.look("bytes", [f"{path}: no stage is called {envelope.stage!r}"])
+        verdict.look("derivation", _inputs(path, envelope, records, root))
+        verdict.look("derivation", _candidates(path, envelope, records))
+    verdict.look("bytes", _objects(folder, root, records, verdict))
+    verdict.look("bytes", _measurements(folder, root, records, verdict))
     lines = read_journal(folder, root, verdict)
-    verdict.problems += [*known_records(records, lines), *known_usage(folder, root, records, lines)]
-    verdict.problems += [*one_lock(folder, root, records, lines), *whole_terms(folder, root, records, lines)]
-    verdict.problems += derived_figures(folder, records)
-    _report(root, records, verdict)
+    verdict.look("bytes", known_records(records, lines))
+    verdict.look("bytes", known_usage(folder, root, records, lines))
+    verdict.look("bytes", one_lock(folder, root, records, lines))
+    verdict.look("bytes", whole_terms(folder, root, records, lines))
+    verdict.look("bytes", _report(root, records))
+    verdict.look("derivation", derived_figures(folder, records))
     return verdict
 
 
@@ -43,60 +48,62 @@ def _relative(path: Path, root: Path) -> str:
 
 def _records(folder: Path, root: Path, verdict: Verdict) -> dict[str, Envelope]:
     found: dict[str, Envelope] = {}
+    problems: list[str] = []
     paths = [p for p in folder.glob("*.json") if p.name != "config.json"]
     for path in sorted([*paths, *folder.glob("iterations/*/*.json")]):
         if path.name.startswith("."):
             continue
         name, envelope = _relative(path, root), envelopes.read(path)
         if envelope is None:
-            verdict.problems.append(f"{name}: torn or edited: its bytes are not those that its own digest names")
+            problems.append(f"{name}: torn or edited: its bytes are not those that its own digest names")
             continue
         iteration = int(path.parent.name) if path.parent.parent.name == "iterations" else 0
         if iteration != envelope.iteration:
-            verdict.problems.append(f"{name}: says that it belongs to iteration {envelope.iteration}")
+            problems.append(f"{name}: says that it belongs to iteration {envelope.iteration}")
         found[name] = envelope
         verdict.records += 1
     if not found:
-        verdict.problems.append(f"{_relative(folder, root)}: holds no record of a trial")
+        problems.append(f"{_relative(folder, root)}: holds no record of a trial")
+    verdict.look("bytes", problems)
     return found
 
 
-def _inputs(path: str, envelope: Envelope, records: dict[str, Envelope], root: Path, verdict: Verdict) -> None:
+def _inputs(path: str, envelope: Envelope, records: dict[str, Envelope], root: Path) -> Iterator[str]:
     for name, stated in envelope.made_from.inputs.items():
         if name in records:
             if envelopes.body_digest(records[name]) != stated:
-                verdict.problems.append(f"{path}: was made from another {name} than the one that is here")
+                yield f"{path}: was made from another {name} than the one that is here"
         elif not (root / name).is_file():
-            verdict.problems.append(f"{path}: was made from {name}, which is missing")
+            yield f"{path}: was made from {name}, which is missing"
         elif digest((root / name).read_bytes()) != stated:
-            verdict.problems.append(f"{path}: was made from other bytes of {name}; it was edited since")
+            yield f"{path}: was made from other bytes of {name}; it was edited since"
 
 
-def _candidates(path: str, envelope: Envelope, records: dict[str, Envelope], verdict: Verdict) -> None:
+def _candidates(path: str, envelope: Envelope, records: dict[str, Envelope]) -> Iterator[str]:
     for wrong in links.wrong_ids(envelope.body):
-        verdict.problems.append(f"{path}: candidate {wrong[:12]} is not the digest of its language, source and plan")
+        yield f"{path}: candidate {wrong[:12]} is not the digest of its language, source and plan"
     proposal = records.get(str(Path(path).parent / "proposal.json"))
     if proposal is None or envelope.iteration == 0 or not links.candidates(envelope.body):
         return
     if links.candidates(envelope.body) != links.candidates(proposal.body):
-        verdict.problems.append(f"{path}: does not speak of the candidates that were proposed, in their order")
+        yield f"{path}: does not speak of the candidates that were proposed, in their order"
 
 
-def _objects(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+def _objects(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> Iterator[str]:
     store = Objects(folder / "objects")
     for name in store.names():
         verdict.objects += 1
         try:
             store.get(name)
         except StoreProblem:
-            verdict.problems.append(f"{_relative(store.path(name), root)}: a byte was changed")
+            yield f"{_relative(store.path(name), root)}: a byte was changed"
     for path, envelope in records.items():
         for name in sorted(links.objects(envelope.body)):
             if not store.path(name).is_file():
-                verdict.problems.append(f"{path}: object {name} is missing ({_relative(store.path(name), root)})")
+                yield f"{path}: object {name} is missing ({_relative(store.path(name), root)})"
 
 
-def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> Iterator[str]:
     present: set[str] = set()
     paths = [*folder.glob("measurements/*.json"), *folder.glob("usage/*/*.json")]
     for path in sorted(p for p in paths if not p.name.startswith(".")):
@@ -109,17 +116,17 @@ def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdic
         except ValueError:
             whole = False
         if not whole:
-            verdict.problems.append(f"{_relative(path, root)}: is not the measurement that its name promises")
+            yield f"{_relative(path, root)}: is not the measurement that its name promises"
     for path_of_record, envelope in records.items():
         for name in sorted(links.measurements(envelope.body) - present):
-            verdict.problems.append(f"{path_of_record}: measurement {name} is missing or was changed")
+            yield f"{path_of_record}: measurement {name} is missing or was changed"
 
 
-def _report(root: Path, records: dict[str, Envelope], verdict: Verdict) -> None:
+def _report(root: Path, records: dict[str, Envelope]) -> Iterator[str]:
     for path, envelope in records.items():
         if envelope.stage != "report":
             continue
         folder = root / "reports" / Path(path).parent.name
         for name, stated in envelope.body["files"].items():
             if not (folder / name).is_file() or digest((folder / name).read_bytes()) != stated:
-                verdict.problems.append(f"{_relative(folder / name, root)}: is not the file that the report was")
+                yield f"{_relative(folder / name, root)}: is not the file that the report was"

@@ -54,6 +54,7 @@ class Config(Record):
     model: Model = Model()
     command: Command = Command()
     stop: Literal["fixed", "beats_compiler"] = "fixed"
+    reviewers: str = ""
     candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)] = 4
     seed: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     sandbox: Literal["required", "plain"] = "required"
@@ -175,7 +176,7 @@ def _check_paths(config: Config, folder: Path) -> None:
     for key in FILE_KEYS:
         path = str(getattr(config, key))
         unused = config.proposer != ("search" if key == "space" else FOLDERS.get(key, config.proposer))
-        if unused or (key in ("reference", "program") and not path):
+        if unused or (key in ("reference", "program", "reviewers") and not path):
             continue
         _check_path(key, path, folder)
     for key in ("baseline", "reference"):

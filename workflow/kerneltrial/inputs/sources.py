@@ -18,6 +18,7 @@ FILE_KEYS = (
     "candidates",
     "replies",
     "program",
+    "reviewers",
 )
 
 FOLDERS = {"candidates": "files", "replies": "replay", "program": "command"}  # and the proposers that use them
@@ -43,6 +44,8 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
         the search space and the source that it names; empty unless the proposer is `search`
     candidates, replies, program
         all files of the folder; empty unless the proposer is `files`, `replay` or `command`
+    reviewers
+        the file of reviewers' keys; empty where none is named
 
     Raises
     ------
@@ -62,6 +65,7 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
             key: _files(named[key], folder) if named[key] and config.proposer == proposer else ()
             for key, proposer in FOLDERS.items()
         },
+        "reviewers": (named["reviewers"],) if named["reviewers"] else (),
     }
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
 from kerneltrial.devices.preloading import preload
+from kerneltrial.evidence import chain
+from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.config import Config, sources
 from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.envelope import Envelope
@@ -25,6 +27,7 @@ from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
 from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
+from kerneltrial.store.signed import Signed
 
 _DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
 
@@ -38,6 +41,11 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
         A record that the stage reads is missing or was changed; nothing is written.
     """
     started = time.monotonic()
+    if is_sealed(root / graph.results(config.trial)):
+        raise StoreProblem(
+            f"{graph.results(config.trial)} is sealed: nothing is made in it any more; `kerneltrial lock --new` sets "
+            "it aside and starts a new trial"
+        )
     want = made_from(config, stage, iteration, Digests(root), code)
     job = job_of(config, stage, iteration, root)
     kind = _device_kind(job) if stage in _DEVICE_STAGES else None
@@ -52,8 +60,13 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
     key = {"usage": stage, "iteration": iteration, "made_from": digest(canonical(want))}
     # The record comes last, as a kill may come between: one that is there has its usage and its line in the journal.
     job.usage_store(stage, iteration).once(key, lambda: usage, Usage)
-    journal.append(root / graph.fragment_path(config.trial, stage, iteration), _event(envelope, usage))
+    event = _event(envelope, usage)
+    if stage == "propose":  # so that the journal shows what a reviewer had signed when it was made
+        event["receipt"] = Signed(job.folder).receipt_digest()
+    journal.append(root / graph.fragment_path(config.trial, stage, iteration), event)
     envelopes.write(path, envelope)
+    if stage == "decide":
+        chain.extend(job.folder)
     return path
 
 

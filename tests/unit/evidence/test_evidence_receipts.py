@@ -1,0 +1,125 @@
+"""Receipts: who may sign, what was signed, and that it was there before the first proposal."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import msgspec
+import pytest
+from trial_pieces import agreed, terms
+from trial_stories import go_shaped
+
+from kerneltrial.evidence.lock_page import lock_page
+from kerneltrial.evidence.problem import EvidenceProblem
+from kerneltrial.evidence.receipts import receipt_of, received
+from kerneltrial.evidence.signatures import LOCK, RECEIPT, sign
+from kerneltrial.records.receipt import NoReceipt, Receipt
+from kerneltrial.store import journal
+from kerneltrial.store.canonical import canonical, digest
+from kerneltrial.store.files import write_atomic
+from kerneltrial.store.signed import Signed
+
+LOCKED = go_shaped().lock
+TERMS = terms(agreed(False))
+
+
+def keep(results, receipt, signature):
+    signed = Signed(results)
+    write_atomic(signed.receipt_signature, signature)
+    write_atomic(signed.receipt, canonical(receipt))
+    event = {"stage": "propose", "iteration": 1, "receipt": signed.receipt_digest()}
+    journal.append(results / "journal/propose-0001.jsonl", event)
+
+
+@pytest.fixture
+def kept(people, tmp_path):
+    """A trial's folder with a receipt that counts."""
+    signature = sign(lock_page(LOCKED, TERMS.now), people.reviewer, RECEIPT)
+    receipt = received(LOCKED, TERMS, signature, people.usual, {"lock": "0" * 64})
+    keep(tmp_path, receipt, signature)
+    return tmp_path
+
+
+def test_the_page_says_what_a_reviewer_has_to_know():
+    page = lock_page(LOCKED, TERMS.now).decode()
+    for words in (digest(canonical(LOCKED)), digest(canonical(TERMS.now)), LOCKED.oracle_author, "horizon_months 12",
+                  LOCKED.holdout_commitment, LOCKED.device.name, *LOCKED.files):  # fmt: skip
+        assert words in page
+    assert max(map(len, page.splitlines())) <= 130
+    assert lock_page(LOCKED, TERMS.now) == page.encode()
+    assert "EXAMPLE FIGURES" in lock_page(LOCKED, agreed(True)).decode()
+
+
+def test_a_receipt_in_time_counts(kept, people):
+    receipt = receipt_of(kept, LOCKED, TERMS, people.usual)
+    assert isinstance(receipt, Receipt)
+    assert receipt.reviewer == "rita@example.org"
+    assert receipt.lock == digest(canonical(LOCKED))
+
+
+def test_once_proposals_are_there_none_is_taken(people):
+    signature = sign(lock_page(LOCKED, TERMS.now), people.reviewer, RECEIPT)
+    with pytest.raises(EvidenceProblem, match="proposals were made already"):
+        received(LOCKED, TERMS, signature, people.usual, {"propose-0001": "0" * 64})
+
+
+@pytest.mark.parametrize("who", ["team", "stranger"])
+def test_another_key_is_refused(people, who):
+    signature = sign(lock_page(LOCKED, TERMS.now), getattr(people, who), RECEIPT)
+    with pytest.raises(EvidenceProblem, match="refused"):
+        received(LOCKED, TERMS, signature, people.usual, {})
+
+
+def test_another_page_is_refused(people):
+    other = msgspec.structs.replace(LOCKED, seed=LOCKED.seed + 1)
+    signature = sign(lock_page(other, TERMS.now), people.reviewer, RECEIPT)
+    with pytest.raises(EvidenceProblem, match="refused"):
+        received(LOCKED, TERMS, signature, people.usual, {})
+
+
+def test_an_expired_key_is_refused_at_the_door(people):
+    signature = sign(lock_page(LOCKED, TERMS.now), people.reviewer, RECEIPT)
+    keys = people.keys(("rita@example.org", 'valid-before="20260101"', people.reviewer))
+    with pytest.raises(EvidenceProblem, match="not valid at that time"):
+        received(LOCKED, TERMS, signature, keys, {})
+
+
+def test_a_key_that_expires_later_does_not_change_what_was_decided(kept, people):
+    tomorrow = datetime.now(UTC).strftime("%Y%m%d") + "235959"
+    keys = people.keys(("rita@example.org", f'valid-before="{tomorrow}"', people.reviewer))
+    assert isinstance(receipt_of(kept, LOCKED, TERMS, keys), Receipt)
+
+
+def none(results, keys, lock=LOCKED, agreed_terms=TERMS):
+    found = receipt_of(results, lock, agreed_terms, keys)
+    assert isinstance(found, NoReceipt)
+    return found.why
+
+
+def test_what_does_not_count_says_why(kept, people, tmp_path):
+    keys = people.usual
+    assert none(tmp_path / "nothing", keys) == "there is none"
+    assert "names no reviewers" in none(kept, None)
+    other = msgspec.structs.replace(LOCKED, seed=LOCKED.seed + 1)
+    assert "does not count" in none(kept, keys, lock=other)
+    assert "does not count" in none(kept, keys, agreed_terms=terms(agreed(False, horizon_months=Decimal(99))))
+
+
+def test_a_receipt_that_was_edited_does_not_count(kept, people):
+    path = Signed(kept).receipt
+    edited = path.read_bytes().replace(b"rita@example.org", b"nina@example.org")
+    write_atomic(path, edited)
+    assert "says other things than were signed" in none(kept, people.usual)
+
+
+def test_a_receipt_that_the_first_proposal_does_not_name_came_too_late(kept, people):
+    path = kept / "journal/propose-0001.jsonl"
+    path.unlink()
+    journal.append(path, {"stage": "propose", "iteration": 1, "receipt": ""})
+    assert "was not there when the first proposal was made" in none(kept, people.usual)
+
+
+def test_the_team_cannot_be_its_own_reviewer(kept, people):
+    write_atomic(Signed(kept).lock_signature, sign(lock_page(LOCKED, TERMS.now), people.reviewer, LOCK))
+    assert "the same key signed" in none(kept, people.usual)
+    write_atomic(Signed(kept).lock_signature, sign(lock_page(LOCKED, TERMS.now), people.team, LOCK))
+    assert isinstance(receipt_of(kept, LOCKED, TERMS, people.usual), Receipt)

@@ -1,0 +1,53 @@
+"""The seal: the chain is closed, the salt revealed with the cases that it drew, every file's digest written down."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kerneltrial.evidence import chain
+from kerneltrial.evidence.manifest import manifest, sha256
+from kerneltrial.evidence.problem import EvidenceProblem
+from kerneltrial.inputs.holdout import commitment, draw_holdout, sealed_performance
+from kerneltrial.records.case import Case, HoldoutDomain
+from kerneltrial.records.decision import Decision
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.seal import Seal
+from kerneltrial.records.terms import Terms
+from kerneltrial.store.canonical import canonical, digest
+from kerneltrial.store.signed import Signed
+
+
+def sealed_cases(lock: Lock, domain: HoldoutDomain, salt: bytes, candidate: str) -> tuple[Case, ...]:
+    """All sealed cases of a candidate, as the holdout stage judged them."""
+    drawn = draw_holdout(domain, lock.contract, salt, candidate)
+    return (*drawn, *sealed_performance(lock.cases, salt, candidate))
+
+
+def seal(results: Path, lock: Lock, terms: Terms, decision: Decision, cases: Mapping[str, tuple[Case, ...]]) -> Seal:
+    """Close the chain and say what was found; `cases` are the sealed cases of each candidate that came so far."""
+    salt = (results / "private" / "holdout-salt").read_bytes()
+    if commitment(salt) != lock.holdout_commitment:
+        raise EvidenceProblem(f"{results}/private/holdout-salt is not what was committed to; restore it from a copy")
+    last = chain.extend(results)
+    return Seal(
+        trial=lock.trial,
+        lock=digest(canonical(lock)),
+        terms=digest(canonical(terms)),
+        decision=digest(canonical(decision)),
+        outcome=decision.outcome,
+        chain=last,
+        heads=chain.heads(chain.fragments(results)),
+        salt=salt.hex(),
+        sealed_cases=dict(cases),
+        sealed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def sums(members: Mapping[str, Path]) -> bytes:
+    """SHA256SUMS of the evidence."""
+    return manifest({name: sha256(path) for name, path in members.items()})
+
+
+def is_sealed(results: Path) -> bool:
+    """Whether the trial is over: nothing in its folder may change any more."""
+    return Signed(results).seal.is_file()
