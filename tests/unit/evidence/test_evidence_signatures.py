@@ -19,7 +19,7 @@ def test_who_signed_is_who_the_readers_own_keys_name(people):
 def test_other_bytes_are_refused(people):
     with pytest.raises(EvidenceProblem, match="not one of these bytes"):
         signer(b"other bytes\n", sign(MESSAGE, people.reviewer, RECEIPT), people.usual, RECEIPT)
-    with pytest.raises(EvidenceProblem, match="does not fit|not one of these bytes"):
+    with pytest.raises(EvidenceProblem, match="not one of these bytes"):
         key_of(b"other bytes\n", sign(MESSAGE, people.reviewer, RECEIPT), RECEIPT)
 
 

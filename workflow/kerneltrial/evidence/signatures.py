@@ -44,7 +44,7 @@ def signer(message: bytes, signature: bytes, keys: Path, namespace: str, at: str
     Parameters
     ----------
     keys : Path
-        An `allowed_signers` file, a line for each key. Its `valid-after`, `valid-before` and `namespaces` options are honoured.
+        An `allowed_signers` file, a line for each key; its options (namespaces, dates) are honoured.
     at : str
         The time at which the key must have been valid, as YYYYMMDDHHMMSS in UTC; now where it is empty.
 
