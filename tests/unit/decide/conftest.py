@@ -6,3 +6,5 @@ from pathlib import Path
 GOLDEN = Path(__file__).parents[2] / "golden"
 if str(GOLDEN) not in sys.path:
     sys.path.insert(0, str(GOLDEN))
+if str(Path(__file__).parent) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).parent))

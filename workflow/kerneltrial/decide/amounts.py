@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 US_PER_HOUR = Decimal(3_600_000_000)
+MS_PER_HOUR = Decimal(3_600_000)
 S_PER_HOUR = Decimal(3600)
 _CENT = Decimal("0.01")
 _MICRO = Decimal("0.000001")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from kerneltrial.decide import rules_fast, rules_right, rules_worth
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.milestones import milestones
-from kerneltrial.decide.payback import payback
 from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import RULES, Decision, RuleName, RuleResult, Winner, verdict
 
@@ -43,7 +42,7 @@ def decide(grounds: Grounds) -> Decision:
         rules=rules,
         winner=grounds.winner,
         spent=grounds.spent,
-        payback=payback(grounds.spent.total_usd, grounds.confirmation, grounds.terms.now),
+        payback=grounds.payback,
         milestones=milestones(grounds.standings),
         post_hoc=grounds.terms.post_hoc,
         example=grounds.terms.example,

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from kerneltrial.decide.payback import payback
 from kerneltrial.decide.standing import Iteration, Standing, standings
 from kerneltrial.decide.stopping import stop_reason
 from kerneltrial.decide.winner import Judged, choose_winner
 from kerneltrial.records.confirmation import Confirmation, NoWinner
 from kerneltrial.records.cost import Spent
-from kerneltrial.records.decision import Stop, Winner
+from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Stop, Winner
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.prize import Prize
 from kerneltrial.records.qualification import Qualification
@@ -40,6 +41,10 @@ class Grounds:
     @cached_property
     def stop(self) -> Stop:
         return stop_reason(self.prize, (i.proposal for i in self.iterations))
+
+    @cached_property
+    def payback(self) -> Payback | PaybackNever | PaybackUnknown:
+        return payback(self.spent.total_usd, self.confirmation, self.terms.now, self.lock.seed)
 
     @property
     def candidates(self) -> tuple[Standing, ...]:

@@ -2,17 +2,22 @@
 
 from decimal import Decimal
 
-from kerneltrial.decide.amounts import ceiling, exactly, rounded
+from kerneltrial.decide.amounts import MS_PER_HOUR, ceiling, exactly, rounded
+from kerneltrial.decide.cost import people_usd
+from kerneltrial.decide.forecast import Pilot, forecast
 from kerneltrial.decide.saving import confirmed_saving, priced, rounded_saving
 from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed
 from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Saving
+from kerneltrial.records.forecast import Forecast
 from kerneltrial.records.terms import Agreed
 
 
-def payback(pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed) -> Payback | PaybackNever | PaybackUnknown:
+def payback(
+    pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed, seed: int = 0
+) -> Payback | PaybackNever | PaybackUnknown:
     """Pilot cost divided by the monthly gross GPU saving, over the confirmed speedup's interval.
 
-    A saving whose interval reaches zero shows no payback: its worse end would be never.
+    A saving whose interval reaches zero shows no payback: its worse end would be never. `seed` is the forecast's.
     """
     outcome = confirmation.outcome
     if not isinstance(outcome, Confirmed):
@@ -27,10 +32,19 @@ def payback(pilot_usd: Decimal, confirmation: Confirmation, terms: Agreed) -> Pa
             why="the saving's interval includes zero, so no payback is shown",
             settled_by="a new trial with more confirmation processes, or a faster kernel",
         )
-    return _known(pilot_usd, hours, saved, terms)
+    people = min(people_usd(terms.prices, terms.workload), pilot_usd)
+    pilot = Pilot(
+        people_usd=people,
+        machines_usd=pilot_usd - people,
+        hours=hours,
+        freedom=max(outcome.looked.processes - 1, 1),
+        confidence=outcome.looked.nominal_confidence,
+    )
+    return _known(pilot_usd, hours, terms, forecast(pilot, terms, seed))
 
 
-def _known(pilot_usd: Decimal, hours: Saving, saved: Saving, terms: Agreed) -> Payback:
+def _known(pilot_usd: Decimal, hours: Saving, terms: Agreed, drawn: Forecast) -> Payback:
+    saved = priced(hours, terms.prices.gpu_hour_usd)
     horizon = terms.policy.horizon_months
     calls = sum(terms.workload.calls_per_month.values())
     with exactly():
@@ -43,6 +57,8 @@ def _known(pilot_usd: Decimal, hours: Saving, saved: Saving, terms: Agreed) -> P
             months_high=rounded(pilot_usd / saved.low),
             horizon_months=horizon,
             break_even_calls_per_month=ceiling(calls * pilot_usd / (horizon * saved.middle)),
+            break_even_ms_per_call=rounded(pilot_usd * MS_PER_HOUR / (horizon * terms.prices.gpu_hour_usd * calls)),
+            forecast=drawn,
         )
 
 

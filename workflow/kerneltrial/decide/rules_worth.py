@@ -2,9 +2,8 @@
 
 import msgspec
 
-from kerneltrial.decide.amounts import number, plain, usd
+from kerneltrial.decide.amounts import number, percent, plain, usd
 from kerneltrial.decide.grounds import Grounds
-from kerneltrial.decide.payback import payback
 from kerneltrial.decide.saving import confirmed_saving
 from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, Payback, PaybackNever, RuleName, RuleResult, Unknown
@@ -37,25 +36,28 @@ def positive_saving(grounds: Grounds) -> RuleResult:
 
 
 def payback_within_horizon(grounds: Grounds) -> RuleResult:
-    """The whole interval of the payback lies within the horizon; wholly beyond it, or never, is a failure."""
+    """The payback's whole interval and the forecast's P95 lie within the horizon; wholly beyond it is a failure."""
     rule: RuleName = "payback_within_horizon"
     horizon = grounds.terms.now.policy.horizon_months
-    asked = f"the pilot pays for itself within {plain(horizon)} months, at the worse end of the interval"
+    asked = f"the pilot pays for itself within {plain(horizon)} months, at the worse end and at the 95th percentile"
     example = grounds.terms.example and isinstance(grounds.confirmation.outcome, Confirmed)
-    paid = payback(grounds.spent.total_usd, grounds.confirmation, grounds.terms.now)
+    paid = grounds.payback
     if isinstance(paid, PaybackNever):
         return Failed(rule=rule, asked=asked, seen=f"never: {paid.why}", example=example)
     if not isinstance(paid, Payback):
         return Unknown(rule=rule, asked=asked, seen=paid.why, example=example, settled_by=paid.settled_by)
+    drawn = paid.forecast
     seen = (
         f"{number(paid.months_middle)} months ({number(paid.months_low)} to {number(paid.months_high)}): "
-        f"{usd(paid.pilot_usd)} spent, {usd(paid.saved_usd_per_month.middle)} saved a month"
+        f"{usd(paid.pilot_usd)} spent, {usd(paid.saved_usd_per_month.middle)} saved a month; with calls, price and "
+        f"hours as uncertain as the terms say P95 is {number(drawn.p95)} months, and {percent(drawn.within_horizon)} "
+        "of the draws lie within the horizon"
     )
-    if paid.months_high <= horizon:
+    if max(paid.months_high, drawn.p95) <= horizon:
         return Passed(rule=rule, asked=asked, seen=seen, example=example)
-    if paid.months_low > horizon:
+    if paid.months_low > horizon and drawn.p5 > horizon:
         return Failed(rule=rule, asked=asked, seen=seen, example=example)
-    settled = "a new trial with more confirmation processes"
+    settled = "surer calls and prices (workload.uncertainty), or a new trial with more confirmation processes"
     return Unknown(rule=rule, asked=asked, seen=seen, example=example, settled_by=settled)
 
 

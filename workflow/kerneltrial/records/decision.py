@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from kerneltrial.records.confirmation import NoWinner
 from kerneltrial.records.cost import Spent
+from kerneltrial.records.forecast import Forecast
 from kerneltrial.records.record import Count, Digest, Record
 
 Outcome = Literal["GO", "NO-GO", "INCONCLUSIVE"]
@@ -86,7 +87,8 @@ class Payback(Record, tag_field="state", tag="known"):
     """Months until the confirmed saving has paid for the pilot.
 
     `low` is the better end (the larger saving), `high` the worse. `break_even_calls_per_month` is how many calls a
-    month, in the workload's mix, pay back in just `horizon_months` at the middle of the interval.
+    month, in the workload's mix, pay back in just `horizon_months` at the middle of the interval,
+    `break_even_ms_per_call` how many milliseconds a call of that mix would have to save.
     """
 
     pilot_usd: Decimal
@@ -97,6 +99,8 @@ class Payback(Record, tag_field="state", tag="known"):
     months_high: Decimal
     horizon_months: Decimal
     break_even_calls_per_month: Count
+    break_even_ms_per_call: Decimal
+    forecast: Forecast
 
 
 class PaybackNever(Record, tag_field="state", tag="never"):

@@ -55,22 +55,58 @@ class ModelPrices(Record, tag_field="kind", tag="tokens"):
         within("cache_write_extra_usd", self.cache_write_extra_usd, "0", "1000000")
 
 
+class NoAlternative(Record, tag_field="kind", tag="none"):
+    """What a person would have cost who writes the kernel by hand was not asked for."""
+
+
+class Alternative(Record, tag_field="kind", tag="quoted"):
+    """What it would cost to have a person write the kernel by hand: an offer or an estimate, with its source."""
+
+    usd: Decimal
+    source: str
+    date: Day
+
+    def __post_init__(self) -> None:
+        within("usd", self.usd, "0", "100000000")
+
+
 class Prices(Record):
-    """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where and when a price was read."""
+    """US dollars. `gpu_hour_usd` is one card for one hour; `source` and `date` say where and when a price was read.
+
+    `provider`, `sku` and `region` say whose price of what it is.
+    """
 
     gpu_hour_usd: Decimal
     engineer_hour_usd: Decimal
     source: str
     date: Day
+    provider: str = ""
+    sku: str = ""
+    region: str = ""
     model: ModelPrices | NoModelPrices = NoModelPrices()
+    alternative: Alternative | NoAlternative = NoAlternative()
 
     def __post_init__(self) -> None:
         within("gpu_hour_usd", self.gpu_hour_usd, "0", "1000000")
         within("engineer_hour_usd", self.engineer_hour_usd, "0", "1000000")
 
 
+class Uncertainty(Record):
+    """How far off a figure may be, as a share of it: 0.2 is from 20 percent less to 20 percent more."""
+
+    calls: Decimal = Decimal("0.2")
+    gpu_hour: Decimal = Decimal("0.1")
+    hours: Decimal = Decimal("0.3")
+
+    def __post_init__(self) -> None:
+        for name in ("calls", "gpu_hour", "hours"):
+            within(name, getattr(self, name), "0", "0.9")
+
+
 class Workload(Record):
     """How often production calls the kernel, by performance case; and the hours that people spend on the pilot.
+
+    `upkeep_hours_per_month` is what the new kernel costs people afterwards; payback is gross, this is shown beside it.
 
     `example: true` marks workload and prices that are not the user's own; they can never lead to GO. Nor can prices
     whose source says that they are an example, or says nothing (`why_example`).
@@ -80,10 +116,13 @@ class Workload(Record):
     setup_hours: Decimal
     review_hours: Decimal
     example: bool
+    upkeep_hours_per_month: Decimal = Decimal(0)
+    uncertainty: Uncertainty = Uncertainty()
 
     def __post_init__(self) -> None:
         within("setup_hours", self.setup_hours, "0", "1000000")
         within("review_hours", self.review_hours, "0", "1000000")
+        within("upkeep_hours_per_month", self.upkeep_hours_per_month, "0", "10000")
 
 
 def why_example(prices: Prices, workload: Workload) -> str:

@@ -135,5 +135,7 @@ def _money(inputs: ReportInputs) -> dict[str, Any]:
         "saved_usd_per_month": {**builtins(saved), **mark},
         "saved_gpu_hours_per_month": {**builtins(hours), **mark},
         "payback": {"state": "known", "months": months, **mark},
+        "forecast": {**builtins(payback.forecast), **mark},
+        "break_even_ms_per_call": {"ms": payback.break_even_ms_per_call, **mark},
         "break_even_calls_per_month": {"calls": payback.break_even_calls_per_month, **mark},
     }

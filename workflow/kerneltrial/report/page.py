@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
-from kerneltrial.records.decision import Unknown, Winner
+from kerneltrial.records.decision import Payback, Unknown, Winner
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.roofline import NoFloor, Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
@@ -50,6 +50,8 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             attempts=_attempts(table),
             plot=Markup(plot.inline(drawing, alternative)),
             per_case=_per_case(inputs),
+            price_row=_price_row(inputs),
+            tornado=_tornado(inputs),
             amendments=changes(inputs.terms),
             not_shown=not_shown(inputs),
             meaning=words.MEANING[inputs.decision.outcome],
@@ -174,6 +176,32 @@ def _limit(limit: Share | NoFloor) -> str:
         return ""
     best, baseline = (f"{100 * share:.0f} %" for share in (limit.candidate, limit.baseline))
     return f"; {best} of the {limit.bound} limit of {amounts.number(limit.floor_us)} µs, the baseline {baseline}"
+
+
+def _price_row(inputs: ReportInputs) -> list[str]:
+    """Whose price, of what, where, from which source and day."""
+    prices = inputs.terms.now.prices
+    return [text for text in (prices.provider, prices.sku, prices.region, prices.source, prices.date) if text]
+
+
+def _tornado(inputs: ReportInputs) -> list[dict[str, Any]]:
+    """The bars of the tornado plot, with their places in per cent of its width."""
+    paid = inputs.decision.payback
+    if not isinstance(paid, Payback):
+        return []
+    swings = paid.forecast.swings
+    low, high = min(s.months_low for s in swings), max(s.months_high for s in swings)
+    span = float(high - low) or 1.0
+    return [
+        {
+            "title": words.SWINGS[swing.name],
+            "left": f"{100 * float(swing.months_low - low) / span:.1f}",
+            "width": f"{100 * float(swing.months_high - swing.months_low) / span:.1f}",
+            "low": swing.months_low,
+            "high": swing.months_high,
+        }
+        for swing in swings
+    ]
 
 
 def _counted(case: CaseCounts) -> dict[str, Any]:

@@ -49,6 +49,13 @@ STOPS: dict[Stop, str] = {
     "beats_compiler": "the best was 5 % faster than the compiler's kernel, so no more was asked for",
 }
 
+SWINGS = {
+    "saving": "Measured saving",
+    "calls": "Calls a month",
+    "price": "Price of a GPU hour",
+    "hours": "People's hours",
+}
+
 _REASONS: dict[Reason, str] = {
     Reason.WRONG_VALUES: "wrong values",
     Reason.WRONG_NONFINITE: "NaN or infinity in the wrong place",
