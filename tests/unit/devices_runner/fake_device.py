@@ -22,6 +22,8 @@ def install() -> None:
 
 
 class FakeDevice:
+    machine_code = None
+
     def __init__(self, kind: str, arch: str) -> None:
         if arch == "sm_00":
             raise DeviceProblem("fake: no card of that kind")

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrial.devices.machine_code import MachineCode
 from kerneltrial.inputs.calls import Call, Product
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device
@@ -123,6 +124,10 @@ class Opened(Protocol):
 
     @property
     def device(self) -> Device: ...
+
+    @property
+    def machine_code(self) -> MachineCode | None:
+        """Code that it makes of binaries; None where it makes none. Of what is loaded next, until it is restarted."""
 
     def load(self, binary: Binary) -> Loaded:
         """Raise `Refused` where the binary cannot run here."""

@@ -44,9 +44,14 @@ class Describe(Record, tag_field="ask", tag="describe"):
 
 
 class Load(Record, tag_field="ask", tag="load"):
-    """Load a binary in place of the one before."""
+    """Load a binary in place of the one before; `code` is what an earlier child made of it."""
 
     binary: Binary
+    code: dict[str, bytes] = {}
+
+
+class GiveCode(Record, tag_field="ask", tag="code"):
+    """Hand back the machine code that was made of what is loaded."""
 
 
 class RunCall(Record, tag_field="ask", tag="run"):
@@ -76,7 +81,7 @@ class MeasureCeilings(Record, tag_field="ask", tag="ceilings"):
     """Measure what the device does at most."""
 
 
-Request = Describe | Load | RunCall | CountCall | TimeCalls | MeasureCeilings
+Request = Describe | Load | GiveCode | RunCall | CountCall | TimeCalls | MeasureCeilings
 
 
 class Described(Record, tag_field="reply", tag="described"):
@@ -87,6 +92,12 @@ class Described(Record, tag_field="reply", tag="described"):
 
 class Done(Record, tag_field="reply", tag="done"):
     """It is loaded."""
+
+
+class Code(Record, tag_field="reply", tag="code"):
+    """Machine code by key, as far as it was not known."""
+
+    made: dict[str, bytes]
 
 
 class Ran(Record, tag_field="reply", tag="ran"):
@@ -131,7 +142,7 @@ class Broken(Record, tag_field="reply", tag="broken"):
     detail: str
 
 
-Reply = Described | Done | Ran | Counted | TimedCalls | MeasuredCeilings | Refusal | Problem | Broken
+Reply = Described | Done | Code | Ran | Counted | TimedCalls | MeasuredCeilings | Refusal | Problem | Broken
 
 
 def pack(call: Call, values: Values) -> Packed:

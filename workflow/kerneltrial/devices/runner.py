@@ -1,9 +1,9 @@
 """A runner: a device in a limited child that serves one candidate. Its death is a finding, not an exception."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import msgspec
 
@@ -41,6 +41,19 @@ def runner_limits(kind: DeviceKind) -> Limits:
     return Limits(wall_s=_LIFE_S, cpu_s=_LIFE_S, memory_bytes=16 << 30)
 
 
+class CodeShelf(Protocol):
+    """Where machine code lies between children. A binary's code is handed to children of that binary alone.
+
+    So whoever took a child over could spoil the code of the candidate that it held already, and no other's.
+    """
+
+    def known(self, binary: Binary) -> dict[str, bytes]:
+        """What is known of a binary; empty where nothing is, or where it was damaged."""
+
+    def add(self, binary: Binary, made: Mapping[str, bytes]) -> None:
+        """Keep what a child made; never fails, as it can be made again."""
+
+
 class Runner:
     """A context manager around one child. Not to be used by two threads at once.
 
@@ -58,6 +71,8 @@ class Runner:
     locked
         The device of the trial's lock: one with another driver, card or limits is a `DeviceProblem`. Only for `cuda`,
         since counts do not depend on the host.
+    shelf
+        Where machine code of the `cpu` device lies between children, if anywhere.
     """
 
     def __init__(
@@ -70,6 +85,7 @@ class Runner:
         call_s: float = 60.0,
         time_s: float = 900.0,
         locked: Device | None = None,
+        shelf: CodeShelf | None = None,
     ) -> None:
         self._nursery = nursery
         self._start = messages.Start(kind=device_kind, arch=arch)
@@ -77,6 +93,7 @@ class Runner:
         self._call_s = call_s
         self._time_s = time_s
         self._locked = locked
+        self._shelf = shelf if device_kind == "cpu" else None
         self._conversation: Conversation | None = None
         self._binary: Binary | None = None
         self._used = Usage(cpu_s=0.0, wall_s=0.0, max_rss_bytes=0)
@@ -95,6 +112,7 @@ class Runner:
         DeviceProblem
             The device is at fault.
         """
+        self._keep_code()
         self._binary = binary
         self._load()
 
@@ -166,7 +184,17 @@ class Runner:
         if self._conversation is None:
             self._begin()
         elif self._binary is not None:
-            self._ask(messages.Load(binary=self._binary), self._call_s)
+            code = {} if self._shelf is None else self._shelf.known(self._binary)
+            self._ask(messages.Load(binary=self._binary, code=code), self._call_s)
+
+    def _keep_code(self) -> None:
+        """Put what the child made of its binary on the shelf; a child that is gone has made nothing."""
+        if self._shelf is None or self._conversation is None or self._binary is None:
+            return
+        with contextlib.suppress(Refused, DeviceProblem):
+            made = self._expect(messages.GiveCode(), messages.Code, self._call_s).made
+            if made:
+                self._shelf.add(self._binary, made)
 
     def _ask(self, request: messages.Request, wall_s: float) -> messages.Reply:
         assert self._conversation is not None
@@ -204,6 +232,8 @@ class Runner:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         with contextlib.suppress(OSError):
+            if kind is None:
+                self._keep_code()
             self._drop()
 
 

@@ -52,7 +52,14 @@ class _Served:
 
     def load(self, request: messages.Load) -> None:
         self._loaded = None
+        code = self.opened.machine_code
+        if code is not None:
+            code.restart(request.code)
         self._loaded = self.opened.load(request.binary)
+
+    def code(self) -> dict[str, bytes]:
+        code = self.opened.machine_code
+        return {} if code is None else code.made
 
 
 def _answer(served: _Served, request: messages.Request) -> messages.Reply:
@@ -76,6 +83,8 @@ def _done(served: _Served, request: messages.Request) -> messages.Reply:
         case messages.Load():
             served.load(request)
             return messages.Done()
+        case messages.GiveCode():
+            return messages.Code(made=served.code())
         case messages.RunCall():
             values = messages.unpack(request.values)
             return messages.Ran(run=served.loaded.run(request.call, values, request.conditions))

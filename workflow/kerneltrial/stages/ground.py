@@ -20,6 +20,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.code_folder import CodeFolder
 from kerneltrial.stages.job import Job
 from kerneltrial.store.objects import Objects
 
@@ -39,7 +40,8 @@ class Ground:
         """A fresh child that opens the trial's device; one candidate a runner."""
         device = self.lock.device
         call_s = float(self.lock.protocol.timeout_s)
-        return Runner(self.nursery, device.kind, arch=device.arch, call_s=call_s, locked=device)
+        shelf = CodeFolder(self.job.folder / "cache" / "machine-code")
+        return Runner(self.nursery, device.kind, arch=device.arch, call_s=call_s, locked=device, shelf=shelf)
 
     def setup(self, baseline: Subject, qualification: Qualification | None = None) -> JudgeSetup:
         """The judge's rules; the oracle is loaded here, in the stage's own process.

@@ -12,6 +12,7 @@ from kerneltrial.devices.cpu.logs import CallCounter
 from kerneltrial.devices.cpu.parser import parse
 from kerneltrial.devices.cpu.refusals import printable
 from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Samples, TimingRequest, Values
+from kerneltrial.devices.machine_code import MachineCode
 from kerneltrial.inputs.calls import Call, ResolvedLaunch
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device
@@ -39,13 +40,16 @@ def open_cpu() -> "OpenedCpu":
 class OpenedCpu:
     """Implements `devices.device.Opened`."""
 
+    def __init__(self) -> None:
+        self.machine_code = MachineCode()
+
     @property
     def device(self) -> Device:
         return Device(kind="cpu", arch=ARCH, name=platform.machine(), fingerprint=_fingerprint())
 
     def load(self, binary: Binary) -> "LoadedCpu":
         """Read the PTX; raises `Refused` where it cannot be read."""
-        return LoadedCpu(binary)
+        return LoadedCpu(binary, self.machine_code)
 
     def time(self, request: TimingRequest, values: Sequence[Values]) -> Samples:
         raise Refused(Finding(reason=Reason.NOT_MEASURED, detail="the cpu device counts; it gives no times"))
@@ -71,8 +75,9 @@ class _Ended:
 class LoadedCpu:
     """Implements `devices.device.Loaded`. Each entry is compiled when it is first run, once a level of checks."""
 
-    def __init__(self, binary: Binary) -> None:
+    def __init__(self, binary: Binary, code: MachineCode) -> None:
         self._module = parse(binary.ptx)
+        self._code = code
         self._kernels: dict[tuple[str, Level], Kernel] = {}
 
     def kernel(self, entry: str, level: Level) -> Kernel | None:
@@ -82,7 +87,7 @@ class LoadedCpu:
             return None
         key = (entry, level)
         if key not in self._kernels:
-            self._kernels[key] = compile_kernel(self._module, function, level)
+            self._kernels[key] = compile_kernel(self._module, function, level, self._code)
         return self._kernels[key]
 
     def run(self, call: Call, values: Values, conditions: Conditions) -> Run:

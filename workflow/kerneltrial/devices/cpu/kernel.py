@@ -12,6 +12,7 @@ from kerneltrial.devices.cpu.inline import flatten
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.program import Layout, lay_out
 from kerneltrial.devices.cpu.syntax import Function, Module
+from kerneltrial.devices.machine_code import MachineCode
 
 
 @dataclass
@@ -44,8 +45,8 @@ class Kernel:
         return min([2, *(size.bit_length() - 1 for size in sizes)])
 
 
-def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
-    """Raises `Refused` for what the device does not know."""
+def compile_kernel(parsed: Module, entry: Function, level: Level, known: MachineCode) -> Kernel:
+    """Raises `Refused` for what the device does not know. Machine code is taken from `known`, or put there."""
     function = flatten(parsed, entry)
     flow = analyse(function)
     forms = [step.match.form for block in flow.blocks for step in block.steps]
@@ -58,7 +59,7 @@ def compile_kernel(parsed: Module, entry: Function, level: Level) -> Kernel:
         native.tensor_products()
     if any(form.host for form in forms):
         native.rounding_functions()
-    code = native.compile_module(text, ("thread",))
+    code = native.compile_module(text, ("thread",), known)
     count = sum(len(block.steps) for block in flow.blocks)
     partial = any(_of_some(step) for block in flow.blocks for step in block.steps)
     groups = counting.groups if counting else []

@@ -1,5 +1,7 @@
 """LLVM IR to machine code in this process, through llvmlite."""
 
+import hashlib
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int32, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +10,10 @@ from typing import Any
 from kerneltrial.devices.cpu import asynchronous, barriers, races, races_global, rounding, scheduler, tally, tensor
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
+from kerneltrial.devices.machine_code import MachineCode
+
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "simplify_cfg", "dead_code_elimination")
+LEVEL = 1
 
 
 @dataclass
@@ -29,12 +35,39 @@ def _machine() -> Any:
     )
 
 
-def compile_module(text: str, names: tuple[str, ...]) -> Native:
+def compile_module(text: str, names: tuple[str, ...], code: MachineCode | None = None) -> Native:
     """Optimise and compile a module; `names` are the functions to be called. No step may change a float's bits.
 
     A short list of passes and code generation at level 1: half the time of LLVM's -O2 on a kernel of the shipped
-    space, whose code then ran as fast (tests/bench/cpu_speed.py).
+    space, whose code then ran as fast (tests/bench/cpu_speed.py). Machine code that `code` has of the same text, for
+    the same processor and the same LLVM, is taken as it is.
     """
+    key = _key(text)
+    known = None if code is None else code.get(key)
+    if known is not None:
+        return _engine(_module(""), names, lambda _: known, _ignore)
+    parsed = _module(text)
+    passes = _passes()
+    passes.run(parsed, _builder())
+    made: list[bytes] = []
+    native = _engine(parsed, names, lambda _: None, lambda _, piece: made.append(piece))
+    if code is not None and made:
+        code.put(key, made[0])
+    return native
+
+
+def _key(text: str) -> str:
+    """The text and everything else that the machine code follows from."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    version = ".".join(map(str, llvm.llvm_version_info))
+    features = llvm.get_host_cpu_features().flatten()
+    parts = (text, *PASSES, str(LEVEL), llvmlite.__version__, version, llvm.get_host_cpu_name(), features)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _module(text: str) -> Any:
     import llvmlite.binding as llvm
 
     machine = _machine()
@@ -44,17 +77,41 @@ def compile_module(text: str, names: tuple[str, ...]) -> Native:
     except RuntimeError as problem:
         raise unsupported_feature(f"LLVM refuses what was made of this kernel: {problem}") from None
     parsed.triple = machine.triple
+    return parsed
+
+
+def _passes() -> Any:
+    import llvmlite.binding as llvm
+
     passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_new_gvn_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_dead_code_elimination_pass()
-    passes.run(parsed, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+    for name in PASSES:
+        getattr(passes, f"add_{name}_pass")()
+    return passes
+
+
+def _builder() -> Any:
+    import llvmlite.binding as llvm
+
+    return llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=LEVEL))
+
+
+def _engine(
+    parsed: Any,
+    names: tuple[str, ...],
+    known: Callable[[Any], bytes | None],
+    made: Callable[[Any, bytes], None],
+) -> Native:
+    """Machine code in memory; `known` may give an object file in place of the module, `made` is told a new one."""
+    import llvmlite.binding as llvm
+
     engine = llvm.create_mcjit_compiler(parsed, _fresh_machine())
+    engine.set_object_cache(made, known)
     engine.finalize_object()
     return Native(engine, {name: engine.get_function_address(name) for name in names})
+
+
+def _ignore(_: Any, __: bytes) -> None:
+    """An object file that was known is not told again."""
 
 
 def _fresh_machine() -> Any:
@@ -62,7 +119,7 @@ def _fresh_machine() -> Any:
     import llvmlite.binding as llvm
 
     return llvm.Target.from_default_triple().create_target_machine(
-        opt=1, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+        opt=LEVEL, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
     )
 
 

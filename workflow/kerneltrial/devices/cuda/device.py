@@ -35,6 +35,11 @@ class CudaDevice:
     def device(self) -> Device:
         return self._context.device
 
+    @property
+    def machine_code(self) -> None:
+        """None: cubins are machine code."""
+        return None
+
     def load(self, binary: Binary) -> CudaLoaded:
         """Load machine code.
 
