@@ -29,7 +29,10 @@ class FakeCard:
         self.effects: dict[str, Callable[[list[int]], None]] = {}
         self.now_us = 1000.0
         self.recording: list[Any] | None = None
+        self.version = 13_000
         self.launched: list[str] = []
+        self.configurations: list[Any] = []
+        self.attributes: list[tuple[Any, ...]] = []
         self._memory: dict[int, Any] = {}
         self._captured: list[Callable[[float], None]] | None = None
         self._swept = False
@@ -39,6 +42,12 @@ class FakeCard:
         if name.startswith("cu"):
             raise AssertionError(f"the fake card has no {name}")
         return getattr(real, name)
+
+    def cuInit(self, flags: int) -> tuple[Any, ...]:
+        return (SUCCESS,)
+
+    def cuDriverGetVersion(self) -> tuple[Any, ...]:
+        return SUCCESS, self.version
 
     # memory
     def cuMemAlloc(self, nbytes: int) -> tuple[Any, ...]:
@@ -86,6 +95,7 @@ class FakeCard:
         return self._put(work)
 
     def cuLaunchKernelEx(self, configuration: Any, function: str, parameters: int, extra: int) -> tuple[Any, ...]:
+        self.configurations.append(configuration)
         count = 8
         cells = list((ctypes.c_void_p * count).from_address(parameters)) if function in self.effects else []
         pointers = [ctypes.c_uint64.from_address(cell).value for cell in cells if cell]
@@ -121,6 +131,10 @@ class FakeCard:
 
     def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
         return SUCCESS, 7
+
+    def cuFuncSetAttribute(self, function: str, attribute: Any, value: int) -> tuple[Any, ...]:
+        self.attributes.append((function, attribute.name, value))
+        return (SUCCESS,)
 
     def cuModuleLoadData(self, content: bytes) -> tuple[Any, ...]:
         return SUCCESS, content
@@ -178,6 +192,32 @@ class FakeCard:
         made.queue = Queue()
         made.nvml = Nvml("0000:00:00.0")
         return made
+
+
+class FakeNvml:
+    """As much of `pynvml` as is read: who computes on the card, and whether it is still there."""
+
+    def __init__(self) -> None:
+        self.pids: Callable[[], list[int]] = lambda: [100]
+        self.lost = False
+
+    def nvmlDeviceGetUUID(self, card: Any) -> str:
+        if self.lost:
+            raise RuntimeError("GPU is lost")
+        return "GPU-fake"
+
+    def nvmlDeviceGetComputeRunningProcesses(self, card: Any) -> list[Any]:
+        return [SimpleNamespace(pid=pid) for pid in self.pids()]
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, card: Any) -> int:
+        return 0
+
+    def behind(self, context: Context) -> Context:
+        """The context with this in place of the machine's own NVML."""
+        nvml = object.__new__(Nvml)
+        nvml._nvml, nvml._card, nvml.absent = self, None, ""
+        context.nvml = nvml
+        return context
 
 
 class FakeCupti:

@@ -15,6 +15,17 @@ _NS_A_US = 1000.0
 _FORCED = 1
 
 
+def _refused(error: Exception) -> str:
+    """CUPTI's word, and what to do where it wants permission."""
+    text = str(error)
+    if "PRIVILEGE" in text.upper() or "PERMISSION" in text.upper():
+        text += (
+            "; the driver lets only administrators profile: NVreg_RestrictProfilingToAdminUsers=0 allows everybody, "
+            "and clock: graph needs no permission"
+        )
+    return f"CUPTI refused: {text}"
+
+
 class Absent(Exception):
     """CUPTI cannot be had, or its records are not what was launched; the text says why."""
 
@@ -39,7 +50,7 @@ class Recorder:
         try:
             cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
         except Exception as error:  # cupti-python's error class moved between versions; each names its result code
-            raise Absent(f"CUPTI refused: {error}") from error
+            raise Absent(_refused(error)) from error
 
     def start(self) -> None:
         """Begin to record; raise `Absent` where CUPTI refuses, for want of permission or beside another profiler."""
@@ -49,7 +60,7 @@ class Recorder:
             for kind in self._kinds:
                 self._cupti.activity_enable(kind)
         except Exception as error:  # as above
-            raise Absent(f"CUPTI refused: {error}") from error
+            raise Absent(_refused(error)) from error
         self._running = True
 
     def drain(self) -> tuple[Activity, ...]:

@@ -35,6 +35,11 @@ class Context:
         self.nvml = Nvml(probe.bus_id(self._handle))
 
     @property
+    def memory_bytes(self) -> int:
+        """The card's memory; 0 where it is not known."""
+        return int(self.device.fingerprint.get("memory_bytes", 0))
+
+    @property
     def sweep(self) -> Sweep:
         """Made on first use, since only timing needs it."""
         if self._sweep is None:

@@ -41,6 +41,7 @@ _WHAT_TO_DO = {
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "kernel driver and libcuda differ: restart after the driver's update",
     "CUDA_ERROR_SYSTEM_NOT_READY": "the system's fabric is not ready: check the fabric manager",
     "CUDA_ERROR_DEVICE_UNAVAILABLE": "another process holds the card exclusively: end it, or choose another card",
+    "CUDA_ERROR_UNKNOWN": "the driver lost the card: see `dmesg` for its Xid, restart the card, then run again",
     "CUDA_ERROR_ECC_UNCORRECTABLE": "the card reported an uncorrectable memory error: have it checked before measuring",
 }
 
@@ -61,6 +62,13 @@ class CudaError(Exception):
         """The fault as a finding against the candidate; `what` names what was running."""
         reason = Reason.MISALIGNED if self.code == "CUDA_ERROR_MISALIGNED_ADDRESS" else Reason.DEVICE_FAULT
         return Finding(reason=reason, detail=f"{self.code} while {what} ran (seen at {self.where})")
+
+    def lost(self) -> DeviceProblem:
+        """A fault on a card that is gone is nobody's: the error as a fault of the device."""
+        return DeviceProblem(
+            f"cuda: the card is lost ({self.code} from {self.where}): see `dmesg` for its Xid, restart it, then run "
+            "the same command again; what was measured is kept"
+        )
 
     def problem(self) -> DeviceProblem:
         """The error as a fault of the device or of the set-up."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kerneltrial.devices.cuda.driver import TURNED_DOWN, CudaError, bindings, call, release
-from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
+from kerneltrial.devices.cuda.memory import buffer_bytes
+from kerneltrial.inputs.calls import Call, Pointer, ResolvedLaunch, Scalar
 from kerneltrial.records.reason import Finding, Reason
 
 _STATIC_LIMIT = 48 * 1024  # above it a function must be allowed its dynamic shared memory by attribute
@@ -18,6 +19,23 @@ class TurnedDown(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.detail)
         self.finding = finding
+
+
+def require_room(plan: Call, memory_bytes: int) -> None:
+    """Raise `TurnedDown` where a plan's own scratch leaves no room for anything else on the card.
+
+    Else a candidate that asks for a terabyte would end the trial as a card that is full does. Up to half of the card's
+    memory, less what the contract's buffers take, is the plan's to use; 0 bytes: the card's memory is not known.
+    """
+    scratch = sum(buffer_bytes(buffer) for buffer in plan.buffers if buffer.role == "scratch")
+    others = sum(buffer_bytes(buffer) for buffer in plan.buffers if buffer.role != "scratch")
+    allowed = max(0, memory_bytes // 2 - others)
+    if memory_bytes and scratch > allowed:
+        detail = (
+            f"the plan's scratch takes {scratch} bytes; beside the contract's buffers at most {allowed} are allowed, "
+            f"half of the card's {memory_bytes} in all"
+        )
+        raise TurnedDown(Finding(reason=Reason.LAUNCH_FAILED, detail=detail))
 
 
 class Module:

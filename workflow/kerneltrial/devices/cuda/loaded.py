@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
-from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, require_room
 from kerneltrial.devices.cuda.memory import Guarded, freed, given_bytes
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
 from kerneltrial.devices.poison import poison_byte
@@ -50,6 +50,7 @@ class CudaLoaded:
         poison = poison_byte(conditions)
         unchecked = _unchecked(conditions)
         try:
+            require_room(call, self._context.memory_bytes)
             with freed([]) as buffers:
                 for buffer in call.buffers:
                     buffers.append(Guarded(buffer, poison, conditions.offset_bytes))
@@ -63,6 +64,8 @@ class CudaLoaded:
         except CudaError as error:
             if not error.is_fault:
                 raise error.problem() from error
+            if self._context.nvml.lost():
+                raise error.lost() from error
             entries = ", ".join(launch.entry for launch in call.launches)
             self._context.spent = error.finding(entries)
             return _ended(self._context.spent, unchecked)

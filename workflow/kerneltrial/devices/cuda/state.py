@@ -56,6 +56,17 @@ class Nvml:
                 return int(text)
         return 0
 
+    def processes(self) -> frozenset[str]:
+        """Who has a compute context on the card now, by NVML's process numbers; nobody where that cannot be read."""
+        found = self.read(
+            "nvmlDeviceGetComputeRunningProcesses", show=lambda all_: " ".join(str(one.pid) for one in all_)
+        )
+        return frozenset() if found.startswith(ABSENT) else frozenset(found.split())
+
+    def lost(self) -> bool:
+        """Whether the driver says that the card is gone (it fell off the bus)."""
+        return "lost" in self.read("nvmlDeviceGetUUID").lower()
+
     def slowed(self) -> bool:
         """Whether the hardware or the heat slows the card now."""
         return bool(self.reasons() & SLOWDOWNS)

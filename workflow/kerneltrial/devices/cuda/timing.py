@@ -22,7 +22,7 @@ from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.cupti_clock import CuptiClock, CuptiColdClock, choose
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.energy import energy_mj
-from kerneltrial.devices.cuda.launches import Module, TurnedDown
+from kerneltrial.devices.cuda.launches import Module, TurnedDown, require_room
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers, Subject
 from kerneltrial.devices.cuda.vendors import CublasProduct
@@ -55,11 +55,14 @@ def time(context: Context, modules: Mapping[str, Module], request: TimingRequest
     except CudaError as error:
         if not error.is_fault:
             raise error.problem() from error
+        if context.nvml.lost():
+            raise error.lost() from error
         context.spent = error.finding("baseline and candidate in turn, for timing,")
         raise Refused(context.spent) from error
 
 
 def _time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
+    require_room(request.candidate_call, context.memory_bytes)
     calls = {"a": request.baseline_call, "a2": request.baseline_call, "b": request.candidate_call}
     shared = SharedBuffers(tuple(calls.values()), values, context.queue.stream)
     subjects: dict[str, PlanSubject | CublasProduct] = {}
@@ -94,6 +97,8 @@ def _rehearse(context: Context, key: str, subject: PlanSubject, shared: SharedBu
     except (CudaError, TurnedDown) as error:
         if key == "b":
             raise
+        if isinstance(error, CudaError) and context.nvml.lost():
+            raise error.lost() from error
         raise DeviceProblem(f"cuda: the baseline does not run on this card: {error}") from error
 
 
@@ -214,7 +219,7 @@ def _interleaved(
     random = Random(schedule.seed)
     warm: list[dict[str, float]] = []
     cold: list[dict[str, float]] = []
-    reasons, discarded = 0, 0
+    reasons, discarded, company = 0, 0, context.nvml.processes()
     try:
         while len(cold) < schedule.rounds:
             places = _places(subjects, schedule.order, random)
@@ -223,9 +228,10 @@ def _interleaved(
             chilled = {place: cold_clock.read(key, len(cold)) for place, key in places}
             seen = context.nvml.reasons()
             reasons |= seen
-            if seen & state.SLOWDOWNS:
+            joined = context.nvml.processes() - company
+            if seen & state.SLOWDOWNS or joined:
                 discarded += 1
-                _require_few(discarded, schedule.rounds, seen)
+                _require_few(discarded, schedule.rounds, _disturbed(seen, joined))
                 continue
             warm.append(hot)
             cold.append(chilled)
@@ -257,12 +263,17 @@ def _places(subjects: Mapping[str, Subject], order: str, random: Random) -> list
     return places
 
 
-def _require_few(discarded: int, rounds: int, reasons: int) -> None:
+def _disturbed(reasons: int, joined: frozenset[str]) -> str:
+    """What a round fell out for, and what to do."""
+    if joined:
+        return f"another process ({', '.join(sorted(joined))}) came onto the card: end it"
+    slow = state.reason_names(reasons & state.SLOWDOWNS)
+    return f"the card slowed down ({slow}): let it cool, or see what else runs on it"
+
+
+def _require_few(discarded: int, rounds: int, why: str) -> None:
     if discarded > max(1, rounds // 10):
-        raise DeviceProblem(
-            f"cuda: the card slowed down ({state.reason_names(reasons & state.SLOWDOWNS)}) in more than a tenth of "
-            f"{rounds} rounds: let it cool, or see what else runs on it, then measure again"
-        )
+        raise DeviceProblem(f"cuda: more than a tenth of {rounds} rounds fell out, as {why}, then measure again")
 
 
 def _columns(rows: Sequence[Mapping[str, float]]) -> Readings:
