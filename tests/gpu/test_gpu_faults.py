@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from test_gpu_run import factors, product
+from test_gpu_timing import request_of
 
 from kerneltrial.devices.cuda.device import open_cuda
 from kerneltrial.devices.device import DeviceProblem
@@ -53,6 +56,27 @@ def test_a_hanging_kernel_dies_with_its_process_and_the_card_lives_on(card):
     first, second = in_own_process("copy")
     assert first["completed"]
     assert second["completed"]
+
+
+def test_another_process_that_comes_onto_the_card_stops_a_timing(card, matmul):
+    """It opens a context in the middle of the rounds and stays: all rounds after that fall out."""
+    call, values = product("tiled", 256, 256, 256), [factors(256, 256, 256)]
+    script = "import time; from kerneltrial.devices.cuda.device import open_cuda; open_cuda('%s'); time.sleep(60)"
+    started: list[subprocess.Popen] = []
+
+    def come() -> None:
+        started.append(subprocess.Popen([sys.executable, "-c", script % card.device.arch]))
+
+    timer = threading.Timer(1.0, come)
+    timer.start()
+    try:
+        with pytest.raises(DeviceProblem, match=r"another process \(\d+\) came onto the card"):
+            card.time(request_of(matmul, call, matmul, call, clock="graph", rounds=10_000), values)
+    finally:
+        timer.join()
+        for process in started:
+            process.kill()
+            process.wait(timeout=30)
 
 
 def test_no_visible_card_is_one_line_that_says_what_to_do(card):

@@ -21,10 +21,16 @@ L2_BYTES = 1 << 16
 
 
 class FakeCard:
-    """`durations` gives microseconds by kernel name; the first kernel after a sweep takes `cold` times as long."""
+    """`durations` gives microseconds by kernel name; the first kernel after a sweep takes `cold` times as long.
+
+    `main`, which does nothing, takes as long as ever. A kernel that follows an event in a graph starts `event_gap_us`
+    later than one that follows a kernel.
+    """
 
     def __init__(self, durations: dict[str, float], cold: float = 1.5) -> None:
-        self.durations = {"sweep": 20.0, **durations}
+        self.durations = {"sweep": 20.0, "main": 0.9, **durations}
+        self.event_gap_us = 0.0
+        self._after_event = False
         self.cold = cold
         self.effects: dict[str, Callable[[list[int]], None]] = {}
         self.now_us = 1000.0
@@ -105,7 +111,10 @@ class FakeCard:
         """Put a kernel on the stream."""
 
         def work(gap: float) -> None:
-            us = self.durations[name] * (self.cold if self._swept else 1.0)
+            us = self.durations[name] * (self.cold if self._swept and name != "main" else 1.0)
+            if self._after_event and gap == GRAPH_GAP_US:
+                gap += self.event_gap_us
+            self._after_event = False
             self._swept = name == "sweep"
             if name in self.effects:
                 self.effects[name](pointers)
@@ -117,6 +126,7 @@ class FakeCard:
     def cuEventRecord(self, event: Any, stream: Any) -> tuple[Any, ...]:
         def work(gap: float) -> None:
             event.us = self.now_us
+            self._after_event = True
 
         return self._put(work)
 

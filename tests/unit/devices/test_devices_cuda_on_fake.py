@@ -9,7 +9,7 @@ import pytest
 from cuda import bindings as cuda_bindings
 from fake_card import GRAPH_GAP_US, FakeCard, FakeCublasLt, FakeCupti
 
-from kerneltrial.devices.cuda import activity, cupti_clock, energy, memory, timing, vendors
+from kerneltrial.devices.cuda import activity, cold_clock, cupti_clock, energy, memory, timing, vendors
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.memory import Guarded
 from kerneltrial.devices.device import Binary, Conditions, Refused, TimingRequest
@@ -83,6 +83,27 @@ def test_the_graph_clock_reads_spans_and_the_gaps_between(card):
     assert median(samples.cold_us["a"]) == pytest.approx(18.0 + GRAPH_GAP_US)
     assert samples.device_state["clock_choice"] == "asked for"
     assert "calls before each warm reading" in samples.device_state["warm_up"]
+
+
+@pytest.mark.parametrize("event_gap_us", [0.0, 1.2])
+def test_what_lies_around_a_cold_call_is_taken_off_but_for_one_gap(card, event_gap_us):
+    """On the card a kernel that follows an event waits longer; a reading less an empty pair would hold that wait."""
+    card.event_gap_us = event_gap_us
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph")
+    assert median(samples.cold_us["a"]) == pytest.approx(18.0 + GRAPH_GAP_US)
+    assert median(samples.cold_us["b"]) == pytest.approx(12.0 + GRAPH_GAP_US)
+    assert samples.device_state["cold_around"] == "two empty kernels"
+    assert float(samples.device_state["cold_empty_pair_us"]) == 0.0
+
+
+@pytest.mark.parametrize(("one", "two"), [(2.0, 4.1), (9.0, 12.0), (0.9, 1.5)])
+def test_empty_kernels_that_were_disturbed_are_not_believed(one, two):
+    pair = 0.5
+    assert 2 * one - two < pair or 2 * one - two > pair + 3.0
+    taken, told = cold_clock.around(pair, one, two)
+    assert taken == pair
+    assert told["cold_around"].startswith("an empty pair")
+    assert told["cold_one_empty_kernel_us"] == repr(one)
 
 
 def test_a_plans_span_holds_its_memset_and_the_gaps_within(card, cupti):

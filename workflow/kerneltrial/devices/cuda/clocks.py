@@ -4,14 +4,13 @@
 `events`          one call between two events behind a held queue, less what an empty pair reads there.
 `cupti`           the card's own time stamps of each node (in `cupti_clock`).
 `events-10-100`   one call between two events on an idle queue: it mostly times the launch. Never evidence.
-cold (but cupti)  a graph of: read twice the L2's size; event; one call; event. Less what an empty pair reads there.
+cold (but cupti)  in `cold_clock`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import median
 from typing import Protocol
 
-from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US, Graph, Queue
 from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 
@@ -193,45 +192,3 @@ def idle_pairs(queue: Queue, subject: Subject, shared: SharedBuffers) -> tuple[f
         queue.wait()
         readings.append(queue.elapsed_us())
     return tuple(readings)
-
-
-class ColdClock:
-    """Single calls on an emptied L2: one graph a subject and input set."""
-
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
-        self._queue, self._shared = context.queue, shared
-        self._sweep = context.sweep  # made now: nothing can be allocated while a graph is captured
-        self._empty = self._graph(None, 0)
-        readings = []
-        for _ in range(_EMPTY_READINGS):
-            self._empty.launch()
-            self._queue.wait()
-            readings.append(self._queue.elapsed_us())
-        self.empty_us = median(readings)
-        self._graphs = {
-            key: [self._graph(subject, slot) for slot in range(shared.sets)] for key, subject in subjects.items()
-        }
-
-    def read(self, key: str, turn: int) -> float:
-        """Microseconds of one call, never under zero."""
-        self._shared.prepare(poison=False)
-        self._graphs[key][turn % self._shared.sets].launch()
-        self._queue.wait()
-        return max(0.0, self._queue.elapsed_us() - self.empty_us)
-
-    def free(self) -> None:
-        graphs: Sequence[Graph] = [self._empty, *(graph for own in self._graphs.values() for graph in own)]
-        for graph in graphs:
-            graph.free()
-
-    def _graph(self, subject: Subject | None, slot: int) -> Graph:
-        queue = self._queue
-
-        def enqueue() -> None:
-            self._sweep.enqueue()
-            queue.record_node(queue.start)
-            if subject is not None:
-                subject.enqueue(slot)
-            queue.record_node(queue.end)
-
-        return queue.graph(enqueue)

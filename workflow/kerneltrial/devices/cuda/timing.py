@@ -8,7 +8,6 @@ import msgspec
 
 from kerneltrial.devices.cuda import activity, state, vendors
 from kerneltrial.devices.cuda.clocks import (
-    ColdClock,
     ColdMeter,
     EventClock,
     GraphClock,
@@ -18,6 +17,7 @@ from kerneltrial.devices.cuda.clocks import (
     idle_pairs,
     rough_us,
 )
+from kerneltrial.devices.cuda.cold_clock import ColdClock
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.cupti_clock import CuptiClock, CuptiColdClock, choose
 from kerneltrial.devices.cuda.driver import CudaError
@@ -246,7 +246,7 @@ def _interleaved(
         "held_queue_gave_way": str(context.queue.gave_way),
     }
     if isinstance(cold_clock, ColdClock):
-        told["cold_empty_pair_us"] = repr(cold_clock.empty_us)
+        told |= cold_clock.told
     return _columns(warm), _columns(cold), told
 
 

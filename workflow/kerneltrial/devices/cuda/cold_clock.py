@@ -1,0 +1,116 @@
+"""The cold clock of graphs: single calls on an emptied L2, between event nodes.
+
+A reading is a graph of: read twice the L2's size; event; one call; event. It holds the call and what lies around it,
+which is taken off. An empty pair of events tells too little of that: on an H200 the figure less an empty pair was 1.0
+to 1.7 us too large on short kernels (README, `fidelity.py`). The likely reasons: a kernel that follows an event node waits
+longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
+
+So what lies around a call is read off kernels that do nothing. With one of them a graph reads r1 = around + nothing,
+with two r2 = around + nothing + gap + nothing; each comes from a module of its own, so that the second's code is as
+cold as the first's. Then 2 r1 - r2 = around - gap, and a call less that is its span and one gap between nodes, which is
+what the warm clock of graphs reads too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from kerneltrial.devices.cuda import ceilings_ptx
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.queue import Graph
+from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
+from kerneltrial.inputs.calls import ResolvedLaunch
+
+_READINGS = 21
+_MOST_BEYOND_US = 3.0  # beyond an empty pair; more than that is no launch but a disturbance
+
+
+class ColdClock:
+    """One graph a subject and input set; `around_us` is taken off each reading, `told` says what it was made from."""
+
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+        self._queue, self._shared = context.queue, shared
+        self._sweep = context.sweep  # made now: nothing can be allocated while a graph is captured
+        self.around_us, self.told = self._calibrated()
+        self._graphs = {
+            key: [self._graph(_call_in(subject, slot)) for slot in range(shared.sets)]
+            for key, subject in subjects.items()
+        }
+
+    def read(self, key: str, turn: int) -> float:
+        """Microseconds of one call, never under zero."""
+        self._shared.prepare(poison=False)
+        self._graphs[key][turn % self._shared.sets].launch()
+        self._queue.wait()
+        return max(0.0, self._queue.elapsed_us() - self.around_us)
+
+    def free(self) -> None:
+        graphs: Sequence[Graph] = [graph for own in self._graphs.values() for graph in own]
+        for graph in graphs:
+            graph.free()
+
+    def _calibrated(self) -> tuple[float, dict[str, str]]:
+        modules = [Module(ceilings_ptx.EMPTY.encode() + b"\0") for _ in range(2)]
+        try:
+            nothing = [BoundLaunch(module, _ONE_THREAD, {}, self._queue.stream) for module in modules]
+            read = [self._calibration(nothing[:count]) for count in range(3)]
+        finally:
+            for module in modules:
+                module.unload()
+        return around(*read)
+
+    def _calibration(self, launches: Sequence[BoundLaunch]) -> float:
+        """The median reading of these kernels in place of a call."""
+
+        def enqueue() -> None:
+            for launch in launches:
+                launch.enqueue()
+
+        graph = self._graph(enqueue)
+        readings = []
+        for _ in range(_READINGS):
+            graph.launch()
+            self._queue.wait()
+            readings.append(self._queue.elapsed_us())
+        graph.free()
+        return median(readings)
+
+    def _graph(self, call: Callable[[], None]) -> Graph:
+        queue = self._queue
+
+        def enqueue() -> None:
+            self._sweep.enqueue()
+            queue.record_node(queue.start)
+            call()
+            queue.record_node(queue.end)
+
+        return queue.graph(enqueue)
+
+
+def around(pair_us: float, one_us: float, two_us: float) -> tuple[float, dict[str, str]]:
+    """What lies around a call in a cold reading, from readings of an empty pair and of one and two empty kernels.
+
+    The empty pair is a lower bound. Where the kernels give less than it, or far more, they were disturbed, and the pair
+    is taken: the cold figure is then too large rather than too small.
+    """
+    told = {name: repr(us) for name, us in zip(_NAMES, (pair_us, one_us, two_us), strict=True)}
+    found = 2 * one_us - two_us
+    if pair_us <= found <= pair_us + _MOST_BEYOND_US:
+        return found, told | {"cold_around": "two empty kernels"}
+    return pair_us, told | {"cold_around": "an empty pair, since empty kernels gave no sensible figure"}
+
+
+_NAMES = ("cold_empty_pair_us", "cold_one_empty_kernel_us", "cold_two_empty_kernels_us")
+_ONE_THREAD = ResolvedLaunch(
+    entry="main",
+    grid=(1, 1, 1),
+    block=(1, 1, 1),
+    cluster=(1, 1, 1),
+    cooperative=False,
+    shared_bytes=0,
+    parameters=(),
+)
+
+
+def _call_in(subject: Subject, slot: int) -> Callable[[], None]:
+    return lambda: subject.enqueue(slot)
