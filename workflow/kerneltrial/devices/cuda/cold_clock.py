@@ -2,8 +2,8 @@
 
 A reading is a graph of: read twice the L2's size; event; one call; event. It holds the call and what lies around it,
 which is taken off. An empty pair of events tells too little of that: on an H200 the figure less an empty pair was 1.0
-to 1.7 us too large on short kernels (README, `fidelity.py`). The likely reasons: a kernel that follows an event node waits
-longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
+to 1.7 us too large on short kernels (README, `fidelity.py`). The likely reasons: a kernel that follows an event node
+waits longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
 
 So what lies around a call is read off kernels that do nothing. With one of them a graph reads r1 = around + nothing,
 with two r2 = around + nothing + gap + nothing; each comes from a module of its own, so that the second's code is as
