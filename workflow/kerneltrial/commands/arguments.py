@@ -13,6 +13,9 @@ COMMANDS = {
     "bundle": "pack the sealed evidence as one reproducible tar file",
     "verify": "check evidence: a bundle, a folder, or the trial of the config",
     "doctor": "say what is installed, which device there is, and what is missing",
+    "compare": "show two trials side by side: what differs, attempts, best, cost",
+    "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
+    "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
 
@@ -36,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command not in ("doctor", "init"):
+        if command not in ("doctor", "init", "compare", "prices"):
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
@@ -46,6 +49,13 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
     match command:
         case "init":
             one.add_argument("folder", type=Path)
+        case "ask-again":
+            one.add_argument("iteration", type=int, metavar="ITERATION")
+        case "compare":
+            one.add_argument("first", metavar="A", help="a trial under results/, or the path of its results")
+            one.add_argument("second", metavar="B")
+        case "prices":
+            one.add_argument("model", metavar="MODEL")
         case "receipt":
             one.add_argument("signature", type=Path, help="the reviewer's lock-page.txt.sig")
         case "seal":
@@ -69,5 +79,5 @@ def _trial_arguments(one: argparse.ArgumentParser) -> None:
 def dispatch(given: argparse.Namespace, root: Path) -> int:
     """Run what was asked for; return the exit status."""
     name = "stage" if given.command in STAGES else given.command
-    status: int = importlib.import_module(f"kerneltrial.commands.{name}").run(given, root)
+    status: int = importlib.import_module(f"kerneltrial.commands.{name.replace('-', '_')}").run(given, root)
     return status

@@ -49,6 +49,9 @@ def made_from(config: Config, stage: str, iteration: int, digests: Digests, code
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     inputs |= {path: digests.record(path) for path in paths}
     inputs |= {path: digests.source(path) for path in graph.received(config.trial, stage, digests.root)}
+    again = graph.again_path(config.trial, iteration)
+    if stage == "propose" and (digests.root / again).is_file():
+        inputs[again] = digests.source(again)
     return MadeFrom(code=code, config=config.slice(spec.reads), inputs=inputs)
 
 

@@ -162,6 +162,11 @@ def received(trial: str, stage: str, root: Path) -> list[str]:
     return [path.as_posix() for path in paths if (root / path).is_file()]
 
 
+def again_path(trial: str, iteration: int) -> str:
+    """The file that says how often an iteration was asked for anew; absent where it never was."""
+    return f"{results(trial)}/again/{iteration:04d}.json"
+
+
 def jobs(iterations: int) -> Iterator[tuple[str, int]]:
     """Every job of a trial with so many iterations, inputs before outputs."""
     names = list(STAGES)

@@ -207,6 +207,8 @@ def _check_path(key: str, path: str, folder: Path) -> None:
     if not path or PurePosixPath(path).is_absolute() or "\\" in path:
         raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a path relative to the config file")
     found = folder / path
+    if key == "replies" and found.is_dir() and not any(found.glob("*.json")):
+        raise InputProblem(f"config: replies: {path} holds no reply; name a folder such as results/TRIAL/replies")
     wanted = found.is_dir() if key in FOLDERS else found.is_file()
     if not wanted:
         kind = "folder" if key in FOLDERS else "file"

@@ -1,14 +1,16 @@
 """Propose: the attempts of one iteration, from the records of earlier ones alone."""
 
+from collections.abc import Sequence
+
 from kerneltrial.dag.graph import record_path
 from kerneltrial.propose.files import Files
 from kerneltrial.propose.history import Iteration, history_of
-from kerneltrial.propose.proposer import NO_USAGE, Proposer, assemble
+from kerneltrial.propose.proposer import NO_USAGE, Draft, assemble
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.build import Build
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.prize import KnownPrize, Prize
-from kerneltrial.records.proposal import Proposal, Unusable
+from kerneltrial.records.proposal import ModelUsage, Proposal, Unusable
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.timing import Timing
 from kerneltrial.records.validation import Validation
@@ -29,9 +31,11 @@ def run(job: Job) -> Proposal:
         job.records("time", Timing),
         strict=True,
     )
-    history = history_of(Iteration(proposal=p, build=b, validation=v, timing=t) for p, b, v, t in parts)
-    drafts = _proposer(job, lock).propose(history, lock.candidates_per_iteration)
-    return assemble(lock.proposer, drafts, history, job.objects)
+    iterations = [Iteration(proposal=p, build=b, validation=v, timing=t) for p, b, v, t in parts]
+    drafts, usage = _asked(job, lock, iterations)
+    # Replayed proposals are those of the model that was recorded, to the byte.
+    name = "openai" if lock.proposer == "replay" else lock.proposer
+    return assemble(name, drafts, history_of(iterations), job.objects, usage)
 
 
 def _withheld(job: Job) -> Unusable | None:
@@ -44,7 +48,14 @@ def _withheld(job: Job) -> Unusable | None:
     return None
 
 
-def _proposer(job: Job, lock: Lock) -> Proposer:
+def _asked(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> tuple[Sequence[Draft | Unusable], ModelUsage]:
+    """Drafts and what a model charged for them. Proposers are imported late: a model's SDK takes seconds."""
+    count = lock.candidates_per_iteration
+    if lock.proposer in ("openai", "replay"):
+        from kerneltrial.stages.modelling import ask_model
+
+        return ask_model(job, lock, iterations)
     if lock.proposer == "files":
-        return Files(job.source("candidates").parent)
-    return open_search(job.source("space"), lock.cases, lock.device, lock.seed)
+        return Files(job.source("candidates").parent).propose(history_of(iterations), count), NO_USAGE
+    search = open_search(job.source("space"), lock.cases, lock.device, lock.seed)
+    return search.propose(history_of(iterations), count), NO_USAGE

@@ -1,0 +1,37 @@
+"""`kerneltrial ask-again ITERATION`: have an iteration's proposals asked for anew, although replies are recorded."""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kerneltrial.commands.configuration import read_config
+from kerneltrial.dag import graph, guard
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.asked_again import AskedAgain
+from kerneltrial.store import journal
+from kerneltrial.store.canonical import canonical, decode
+from kerneltrial.store.files import write_atomic
+
+ASKED = ("openai", "command")
+
+
+def run(given: argparse.Namespace, root: Path) -> int:
+    """Journal it and mark the iteration; the next run of the workflow asks, and pays."""
+    config, root = read_config(given, root)
+    trial, iteration = config.trial, given.iteration
+    if config.proposer not in ASKED:
+        raise InputProblem(f"ask-again: proposer {config.proposer} asks nobody; it is for {' and '.join(ASKED)}")
+    if iteration not in graph.iterations_present(trial, root):
+        raise InputProblem(f"ask-again: {graph.results(trial)} has no iteration {iteration}; run the workflow first")
+    if not guard.only_run(root / graph.results(trial)):
+        raise InputProblem(f"{graph.results(trial)}: another run is at work here; wait for it to end")
+    path = root / graph.again_path(trial, iteration)
+    before = decode(AskedAgain, path.read_bytes()).times if path.is_file() else 0
+    again = AskedAgain(iteration=iteration, times=before + 1)
+    event = {"stage": "propose", "iteration": iteration, "event": "asked_again", "times": again.times}
+    when = datetime.now(UTC).isoformat(timespec="milliseconds")
+    journal.append(root / graph.fragment_path(trial, "propose", iteration), {**event, "at": when})
+    write_atomic(path, canonical(again))
+    print(f"iteration {iteration} will be asked for anew, for the {again.times + 1}. time, and so will those after it")
+    print("next: snakemake, as before; it pays for the new answers")
+    return 0

@@ -1,0 +1,117 @@
+"""`kerneltrial compare A B`: two trials side by side, so that one variable can be changed at a time."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.envelope import Envelope
+from kerneltrial.store import envelopes
+from kerneltrial.store.canonical import canonical
+
+_WIDTH = 40
+Row = tuple[str, str, str]
+
+
+def run(given: argparse.Namespace, root: Path) -> int:
+    """Print what differs in lock and terms, then attempts, best and cost of both."""
+    first, second = (_folder(name, root) for name in (given.first, given.second))
+    print(table(("", first.name, second.name), list(rows(first, second))))
+    return 0
+
+
+def rows(first: Path, second: Path) -> Iterator[Row]:
+    """The comparison of two results folders, one row a figure or a field that differs."""
+    locks, terms = (tuple(_body(folder, f"{name}.json") for folder in (first, second)) for name in ("lock", "terms"))
+    differing = [*_differences("lock", *map(_identity, locks)), *_differences("terms", *(t["now"] for t in terms))]
+    yield from differing or [("lock and terms", "the same", "the same")]
+    yield from zip(_NAMES, _figures(first), _figures(second), strict=True)
+
+
+_NAMES = ("attempts", "candidates", "right", "tokens in/out", "model USD", "total USD", "best", "outcome", "stopped by")
+
+
+def table(head: Row, body: list[Row]) -> str:
+    """Rows as text columns; long values are cut."""
+    cut = [tuple(cell if len(cell) <= _WIDTH else cell[: _WIDTH - 1] + "…" for cell in row) for row in [head, *body]]
+    widths = [max(len(row[column]) for row in cut) for column in range(3)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cut
+    )
+
+
+def _identity(lock: dict[str, Any]) -> dict[str, Any]:
+    """A lock without what differs between any two trials, or is said twice."""
+    mine = {"trial", "holdout_commitment", "asked", "contract", "cases", "model", "command"}
+    asked = {key: value for key, value in lock["asked"].items() if key not in ("trial", "proposer", "protocol")}
+    return {**{key: value for key, value in lock.items() if key not in mine}, "asked": asked}
+
+
+def _differences(path: str, one: Any, other: Any) -> Iterator[Row]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from _differences(f"{path}.{key}", one.get(key, "absent"), other.get(key, "absent"))
+    elif canonical(one) != canonical(other):
+        yield path, _text(one), _text(other)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else canonical(value).decode().strip()
+
+
+def _figures(folder: Path) -> tuple[str, ...]:
+    """The values of `_NAMES` for one trial; a dash for what it has not reached."""
+    proposals = [_body(folder, f"{path.name}/proposal.json", path.parent) for path in _iterations(folder, "proposal")]
+    verdicts = [
+        _body(folder, f"{path.name}/validation.json", path.parent) for path in _iterations(folder, "validation")
+    ]
+    attempts = [attempt for proposal in proposals for attempt in proposal["attempts"]]
+    right = sum(entry["state"] == "valid" for verdict in verdicts for entry in verdict["candidates"])
+    costs = _bodies(folder, "cost")
+    decision = _body(folder, "decision.json") if (folder / "decision.json").is_file() else None
+    spent = decision["spent"] if decision else costs[-1]["spent"] if costs else None
+    proposed = sum(attempt["state"] == "proposed" for attempt in attempts)
+    return (
+        str(len(attempts)),
+        str(proposed),
+        str(right),
+        f"{spent['input_tokens']} / {spent['output_tokens']}" if spent else "-",
+        spent["model_usd"] if spent else "-",
+        spent["total_usd"] if spent else "-",
+        _best(decision),
+        decision["outcome"] if decision else "-",
+        decision["stop"] if decision else "-",
+    )
+
+
+def _best(decision: dict[str, Any] | None) -> str:
+    winner = decision["winner"] if decision else {}
+    if "geometric_mean" not in winner:
+        return "-"
+    measure = "counts" if winner.get("measure") == "counts" else "time"
+    return f"{winner['geometric_mean']:.3f} x by {measure}, iteration {winner['iteration']}"
+
+
+def _bodies(folder: Path, record: str) -> list[dict[str, Any]]:
+    paths = sorted(folder.glob(f"iterations/*/{record}.json"))
+    return [_body(folder, str(path.relative_to(folder))) for path in paths]
+
+
+def _folder(name: str, root: Path) -> Path:
+    """A trial by its name, or by the path of its results."""
+    for folder in (root / "results" / name, root / name):
+        if (folder / "lock.json").is_file():
+            return folder
+    raise InputProblem(f"compare: {name} is no trial with a lock here; name one under results/, or the path of one")
+
+
+def _body(folder: Path, name: str, beside: Path | None = None) -> dict[str, Any]:
+    path = (beside or folder) / name
+    envelope: Envelope | None = envelopes.read(path)
+    if envelope is None:
+        raise InputProblem(
+            f"compare: {path.relative_to(folder)} of {folder.name} is missing or torn; run snakemake again"
+        )
+    body: dict[str, Any] = envelope.body
+    return body

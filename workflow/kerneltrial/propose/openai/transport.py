@@ -1,0 +1,126 @@
+"""One try of one request over the network, by OpenAI's SDK. Bounded in seconds and bytes, whatever the server does.
+
+The SDK neither retries nor parses here: `policy` decides on the first, and its parsing loses usage and text of replies
+that are no JSON.
+"""
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kerneltrial.propose.openai.exchange import Request
+from kerneltrial.propose.problem import ProposerProblem
+from kerneltrial.propose.prompt.scrub import SECRET
+from kerneltrial.records.asking import Model
+
+MAXIMUM_BYTES = 16_000_000
+OPENAI = "https://api.openai.com/v1"
+
+
+class Lost(Exception):
+    """No whole answer came; it may have been charged all the same."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, the headers that matter (lower-case names), and the body; `cut` where it was longer than is taken."""
+
+    status: int
+    body: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+Post = Callable[[Request], Answer]
+
+
+def key_of(model: Model, environment: Mapping[str, str] | None = None) -> str:
+    """The key, from the environment only. A server of one's own may need none.
+
+    Raises
+    ------
+    ProposerProblem
+        OpenAI is asked and the variable is not set.
+    """
+    held = os.environ if environment is None else environment
+    key = held.get(model.key_variable, "").strip()
+    if not key and not model.base_url:
+        raise ProposerProblem(
+            f"proposer openai: the environment variable {model.key_variable} is not set; export it, or set "
+            "model.base_url to a server of your own, or take `proposer: search`, which needs no key"
+        )
+    return key or "none"
+
+
+def poster(model: Model, key: str) -> Post:
+    """Return what sends a request once; it raises `Lost` where no whole answer comes within `model.timeout_s`."""
+    try:
+        import openai
+    except ImportError:
+        raise ProposerProblem("proposer openai: pip install 'kerneltrial[openai]'") from None
+    client = openai.OpenAI(
+        api_key=key, base_url=model.base_url or OPENAI, max_retries=0, timeout=float(model.timeout_s)
+    )
+
+    def post(request: Request) -> Answer:
+        return _within(float(model.timeout_s), lambda: _once(client, request, key))
+
+    return post
+
+
+def _once(client: Any, request: Request, key: str) -> Answer:
+    import httpx2
+    import openai
+
+    api = client.responses if request.api == "responses" else client.chat.completions
+    headers = {"Idempotency-Key": request.digest}
+    try:
+        with api.with_streaming_response.create(**request.body, extra_headers=headers) as response:
+            data, cut = _read(response)
+            return _answer(response.status_code, response.headers, data, cut, key)
+    except openai.APIStatusError as fault:
+        return _answer(fault.status_code, fault.response.headers, fault.response.content, False, key)
+    except (openai.APIConnectionError, httpx2.HTTPError) as fault:
+        cause = fault.__cause__ or fault
+        raise Lost(f"{type(cause).__name__}: {cause}") from None
+
+
+def _answer(status: int, headers: Mapping[str, str], data: bytes, cut: bool, key: str) -> Answer:
+    """A server that repeats the key does not get it into any record."""
+    text = data[:MAXIMUM_BYTES].decode(errors="replace")
+    text = text.replace(key, SECRET) if len(key) >= 8 else text
+    return Answer(status, text, {"retry-after": headers.get("retry-after", "")}, cut)
+
+
+def _read(response: Any) -> tuple[bytes, bool]:
+    data = bytearray()
+    for part in response.iter_bytes():
+        data += part
+        if len(data) > MAXIMUM_BYTES:
+            return bytes(data), True
+    return bytes(data), False
+
+
+def _within(seconds: float, work: Callable[[], Answer]) -> Answer:
+    """Do `work` in a thread that is left behind when its time is up: a server that drips keeps every socket timeout
+    from firing.
+    """
+    box: queue.Queue[Answer | BaseException] = queue.Queue(1)
+
+    def run() -> None:
+        try:
+            box.put(work())
+        except BaseException as fault:
+            box.put(fault)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        found = box.get(timeout=seconds)
+    except queue.Empty:
+        raise Lost(f"no whole answer within {seconds:g} s") from None
+    if isinstance(found, BaseException):
+        raise found
+    return found

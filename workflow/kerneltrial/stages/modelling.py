@@ -1,0 +1,73 @@
+"""What the propose stage hands to a language model's proposer: prompts from records, replies, journal, budget."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kerneltrial.dag.graph import again_path, fragment_path
+from kerneltrial.propose.history import Iteration
+from kerneltrial.propose.openai.asking import Asking, Source, used_before
+from kerneltrial.propose.openai.budget import Budget
+from kerneltrial.propose.openai.exchange import Exchanges
+from kerneltrial.propose.openai.live import Diary, Live
+from kerneltrial.propose.openai.transport import key_of, poster
+from kerneltrial.propose.prompt.prompt import Known, prompt
+from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.replay import Replay
+from kerneltrial.records.asked_again import AskedAgain
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.proposal import ModelUsage, Unusable
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.records.record import Digest
+from kerneltrial.stages.job import Job
+from kerneltrial.store import journal
+from kerneltrial.store.canonical import decode
+
+REPLIES = "replies"
+
+
+def ask_model(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> tuple[list[Draft | Unusable], ModelUsage]:
+    """Ask for this iteration's candidates: a server, or a recording where the lock says `replay`."""
+    budget = Budget(lock.model, lock.model_prices)
+    source: Source = Replay(job.source("replies").parent) if lock.proposer == "replay" else _live(job, budget)
+    count = lock.candidates_per_iteration
+    prompts = (prompt(known(job, lock), iterations, sample) for sample in range(1, count + 1))
+    asking = Asking(source, budget, lock.languages, job.objects)
+    return asking.ask(prompts, samples_before(job) * count, used_before(iterations, source.exchanges, budget))
+
+
+def known(job: Job, lock: Lock) -> Known:
+    """What a prompt is made from: nothing of the holdout is in it."""
+    return Known(
+        lock=lock,
+        qualification=job.record("qualify", Qualification),
+        baseline_source=job.source("baseline").read_text(encoding="utf-8"),
+        read=job.objects.get,
+        folders=(job.root,),
+    )
+
+
+def samples_before(job: Job) -> int:
+    """How often `kerneltrial ask-again` was used on this iteration."""
+    path = job.root / again_path(job.trial, job.iteration)
+    return decode(AskedAgain, path.read_bytes()).times if path.is_file() else 0
+
+
+def _live(job: Job, budget: Budget) -> Live:
+    fragment = job.root / fragment_path(job.trial, "propose", job.iteration)
+    model = budget.model
+
+    def note(event: dict[str, Any]) -> None:
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        journal.append(fragment, {"stage": "propose", "iteration": job.iteration, "at": when, **event})
+
+    def unanswered(request: Digest) -> int:
+        events = [line.event.get("event") for line in journal.read(fragment) if line.event.get("request") == request]
+        return events.count("sent") - events.count("answered") - events.count("refused")
+
+    return Live(
+        Exchanges(job.folder / REPLIES),
+        budget,
+        Diary(note, unanswered),
+        lambda: poster(model, key_of(model)),
+    )
