@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,6 +125,12 @@ def make(folder: Path, package: Path = PACKAGE) -> Trial:
     )
     trial.config(protocol__boundary_shapes=3)
     return trial
+
+
+@pytest.fixture(scope="session")
+def make_trial() -> Callable[[Path], Trial]:
+    """`make`, for modules that want a trial of their own."""
+    return make
 
 
 @pytest.fixture(scope="session")

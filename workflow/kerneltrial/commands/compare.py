@@ -62,10 +62,7 @@ def _text(value: Any) -> str:
 
 def _figures(folder: Path) -> tuple[str, ...]:
     """The values of `_NAMES` for one trial; a dash for what it has not reached."""
-    proposals = [_body(folder, f"{path.name}/proposal.json", path.parent) for path in _iterations(folder, "proposal")]
-    verdicts = [
-        _body(folder, f"{path.name}/validation.json", path.parent) for path in _iterations(folder, "validation")
-    ]
+    proposals, verdicts = _bodies(folder, "proposal"), _bodies(folder, "validation")
     attempts = [attempt for proposal in proposals for attempt in proposal["attempts"]]
     right = sum(entry["state"] == "valid" for verdict in verdicts for entry in verdict["candidates"])
     costs = _bodies(folder, "cost")
@@ -106,12 +103,9 @@ def _folder(name: str, root: Path) -> Path:
     raise InputProblem(f"compare: {name} is no trial with a lock here; name one under results/, or the path of one")
 
 
-def _body(folder: Path, name: str, beside: Path | None = None) -> dict[str, Any]:
-    path = (beside or folder) / name
-    envelope: Envelope | None = envelopes.read(path)
+def _body(folder: Path, name: str) -> dict[str, Any]:
+    envelope: Envelope | None = envelopes.read(folder / name)
     if envelope is None:
-        raise InputProblem(
-            f"compare: {path.relative_to(folder)} of {folder.name} is missing or torn; run snakemake again"
-        )
+        raise InputProblem(f"compare: {name} of {folder.name} is missing or torn; run snakemake again")
     body: dict[str, Any] = envelope.body
     return body

@@ -5,7 +5,7 @@ from typing import Any
 
 from kerneltrial.store.canonical import canonical, digest
 
-OBJECT_FIELDS = frozenset({"source", "ptx", "log"})
+OBJECT_FIELDS = frozenset({"source", "ptx", "log", "requests", "replies"})
 MEASUREMENT_FIELDS = frozenset({"samples"})
 
 

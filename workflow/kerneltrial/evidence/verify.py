@@ -6,6 +6,7 @@ from pathlib import Path
 from kerneltrial.evidence import links
 from kerneltrial.evidence.derived import derived_figures
 from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_terms
+from kerneltrial.evidence.replies import derived_proposals
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.store import envelopes
@@ -39,6 +40,7 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
     verdict.look("bytes", whole_terms(folder, root, records, lines))
     verdict.look("bytes", _report(root, records))
     verdict.look("derivation", derived_figures(folder, records))
+    verdict.look("derivation", derived_proposals(folder, records))
     return verdict
 
 

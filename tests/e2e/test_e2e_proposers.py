@@ -1,0 +1,205 @@
+"""A trial of seven iterations that a scripted model drives, on `cpu`: stages in this process, NVRTC for real."""
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "propose"))
+
+from scripted_server import error, responses, serving
+
+from kerneltrial.dag import graph
+from kerneltrial.inputs.config import read
+from kerneltrial.propose.problem import ProposerProblem
+from kerneltrial.stages.running import run_stage
+from kerneltrial.store.canonical import canonical, digest
+
+pytestmark = pytest.mark.e2e
+
+KEY = "sk-test-0123456789-never-recorded"
+LOOP = """extern "C" __global__ void scale_add(const float* x, const float* y, float* out, int n, float alpha) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    out[i] = fmaf(alpha, x[i], y[i]);
+}
+"""
+STRAIGHT = LOOP.replace("for (int i = ", "int i = ").replace("; i < n; i += gridDim.x * blockDim.x)", ";\n  if (i < n)")
+WRONG = LOOP.replace("fmaf(alpha, x[i], y[i])", "alpha * x[i]")
+CHEAT = "__device__ float kept[4096];\n" + LOOP.replace("out[i] = fmaf", "kept[i & 4095] = x[i], out[i] = fmaf")
+BROKEN = 'extern "C" __global__ void scale_add(const float* x) { this is not C++; }\n'
+
+
+def reply(source, hypothesis, grid="4"):
+    launch = {"entry": "scale_add", "grid": [grid, "1", "1"], "block": ["128", "1", "1"],
+              "args": ["x", "y", "out", "n", "alpha"], "cluster": ["1", "1", "1"], "cooperative": False,
+              "shared_bytes": "0"}  # fmt: skip
+    plan = {"scratch": [], "variants": [{"when": "1", "launches": [launch]}]}
+    whole = {"language": "cuda_cpp", "hypothesis": hypothesis, "pattern": "hardware", "source": source, "plan": plan}
+    return responses(json.dumps(whole))
+
+
+SCRIPT = [
+    reply(BROKEN, "does not compile"),
+    reply(WRONG, "wrong results"),
+    error(429, "rate_limit_exceeded", retry_after="0"),
+    reply(CHEAT, "a cheat: remembers in a writable global"),
+    reply(LOOP, "good"),
+    responses("no JSON at all"),
+    reply(STRAIGHT, "better: no loop", "ceil_div(n, 128)"),
+    reply(LOOP, "the same again"),
+]
+FATES = ["not_built", "invalid", "invalid", "held", "unusable", "held", "duplicate"]
+
+
+def play(trial, stages=None, iterations=7):
+    config = read(trial.folder / "config.yaml", {"iterations": iterations})
+    for stage, iteration in graph.jobs(iterations):
+        if stages is None or stage in stages:
+            run_stage(config, stage, iteration, "0" * 64, trial.folder)
+
+
+def bodies(trial, record):
+    paths = sorted((trial.folder / "results").glob(f"*/iterations/*/{record}.json"))
+    return [json.loads(path.read_bytes())["body"] for path in paths]
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory, make_trial):
+    """The trial after seven iterations, and the server that it asked."""
+    trial = make_trial(tmp_path_factory.mktemp("proposers") / "home")
+    with pytest.MonkeyPatch.context() as patch, serving(*SCRIPT) as server:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        ask(trial, server)
+        play(trial)
+        yield trial, server
+
+
+def ask(trial, server):
+    price = {"kind": "tokens", "input_usd": 2, "cached_input_usd": "0.5", "output_usd": 10, "source": "own",
+             "date": "2026-12-01", "cache_write_extra_usd": "0.4"}  # fmt: skip
+    trial.config(proposer="openai", iterations=7, model={"name": "m", "base_url": server.url, "api": "responses"})
+    trial.config(prices__model=price, protocol__boundary_shapes=0, protocol__repeats=1)
+
+
+def test_the_trial_ends_with_the_right_best_and_the_right_costs(driven):
+    trial, server = driven
+    history = json.loads((trial.folder / "reports/tiny/history.json").read_bytes())
+    assert [attempt["fate"] for attempt in history["attempts"]] == FATES
+    assert (trial.folder / "reports/tiny/best.cu").read_text() == STRAIGHT
+    assert len(server.seen) == 8
+    cost = bodies(trial, "cost")[-1]["spent"]
+    assert (cost["input_tokens"], cost["output_tokens"]) == (7 * 1000, 7 * 500)
+    assert cost["model_usd"] == "0.04298"  # 7 x (400 x 2 + 600 x 0.5 + 100 x 0.4 + 500 x 10) / 1e6
+    lock = json.loads((trial.results / "lock.json").read_bytes())["body"]
+    assert lock["model"]["base_url"] == server.url
+    assert (lock["model_prices"]["output_usd"], lock["model"]["budget_usd"]) == ("10", "20")
+
+
+def test_each_answer_was_asked_for_with_what_was_learnt_before(driven):
+    _, server = driven
+    feedback = [body["input"][0]["content"] for _, _, body in server.seen]
+    assert "# Iteration 1\n" in feedback[0]
+    assert "does_not_compile" in feedback[1]
+    assert "candidate.cu(1): error" in feedback[1]
+    assert feedback[2] == feedback[3]  # tried again
+    assert "elements are wrong" in feedback[2]
+    assert "expected" in feedback[2]
+    assert "Repair attempt" in feedback[2]
+    assert "forbidden_instruction" in feedback[4]
+    assert "no JSON object was found" in feedback[6]
+    assert LOOP.rstrip() in feedback[6]
+
+
+def test_no_key_no_header_and_no_path_of_the_host_is_in_any_record(driven):
+    trial, server = driven
+    words = [KEY, "Bearer", "uthorization", str(trial.folder), sys.prefix]
+    for path in [*trial.results.rglob("*"), *(trial.folder / "reports").rglob("*")]:
+        if path.is_file():
+            data = path.read_bytes()
+            assert not [word for word in words if word.encode() in data], path
+    for _, _, body in server.seen:
+        text = json.dumps(body)
+        assert not [word for word in [*words, "holdout", "salt"] if word in text]
+
+
+def test_the_evidence_verifies_and_a_swapped_reply_is_named(driven, tmp_path):
+    trial = driven[0].copy(tmp_path / "copy")
+    done = trial.kerneltrial("verify")
+    assert done.returncode == 0, done.stdout
+    path = trial.results / "iterations/0004/proposal.json"
+    record = json.loads(path.read_bytes())
+    other = json.loads((trial.results / "iterations/0006/proposal.json").read_bytes())["body"]["usage"]
+    (name,) = record["body"]["usage"]["replies"]
+    (trial.results / "objects/sha256" / name[:2] / name[2:]).unlink()
+    record["body"]["usage"]["replies"] = other["replies"]
+    del record["sha256"]
+    path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
+    told = trial.kerneltrial("verify").stdout
+    assert "iterations/0004/proposal.json: a candidate does not follow from the reply that it names" in told
+    record["body"]["usage"]["replies"] = [name]
+    path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
+    assert f"iterations/0004/proposal.json: object {name} is missing" in trial.kerneltrial("verify").stdout
+
+
+def test_a_rerun_pays_nothing_and_ask_again_is_journalled_and_pays(driven, tmp_path, monkeypatch):
+    server = driven[1]
+    trial = driven[0].copy(tmp_path / "copy")
+    before = dict(enumerate(bodies(trial, "proposal")))
+    for path in trial.results.glob("iterations/*/proposal.json"):
+        path.unlink()
+    asked = len(server.seen)
+    for stage, iteration in [("propose", i) for i in range(1, 8)]:
+        run_stage(read(trial.folder / "config.yaml", {}), stage, iteration, "0" * 64, trial.folder)
+    assert dict(enumerate(bodies(trial, "proposal"))) == before
+    assert len(server.seen) == asked
+    done = trial.kerneltrial("ask-again", "4")
+    assert done.returncode == 0, done.stderr
+    journal = (trial.results / "journal/propose-0004.jsonl").read_text()
+    assert '"event":"asked_again"' in journal
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    run_stage(read(trial.folder / "config.yaml", {}), "propose", 4, "0" * 64, trial.folder)
+    assert len(server.seen) == asked + 1
+    assert bodies(trial, "proposal")[3]["usage"]["requests"] != before[3]["usage"]["requests"]
+
+
+def test_replay_gives_byte_equal_proposals_without_a_network(driven, tmp_path, monkeypatch):
+    recorded = driven[0]
+    trial = recorded.copy(tmp_path / "copy")
+    (trial.folder / "results").rename(trial.folder / "recorded")
+    trial.config(proposer="replay", replies="recorded/tiny/replies")
+
+    def refuse(*_):
+        raise AssertionError("replay reached for the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    play(trial, {"lock", "terms", "qualify", "prize", "propose", "build", "validate", "time"}, 4)
+    run_stage(read(trial.folder / "config.yaml", {}), "propose", 5, "0" * 64, trial.folder)
+    assert [canonical(body) for body in bodies(trial, "proposal")] == [
+        canonical(body) for body in bodies(recorded, "proposal")[:5]
+    ]
+    path = next((trial.folder / "kernels/scale_add").glob("contract.yaml"))
+    path.write_text(path.read_text().replace("element by element", "elements one by one"))
+    (trial.folder / "results").rename(trial.folder / "first")
+    with pytest.raises(ProposerProblem) as caught:
+        play(trial, {"lock", "terms", "qualify", "prize", "propose"}, 1)
+    line = str(caught.value)
+    assert "no reply is recorded for request" in line
+    assert "differs first in body.instructions at character" in line
+    assert "elements one" in line
+
+
+def test_two_trials_are_compared(driven, tmp_path):
+    trial = driven[0].copy(tmp_path / "copy")
+    other = trial.copy(tmp_path / "other")
+    (other.results).rename(trial.folder / "results/second")
+    done = trial.kerneltrial("compare", "tiny", "second")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+    assert lines["lock and terms"].split()[-2:] == ["the", "same"]
+    assert lines["attempts"].split()[-2:] == ["7", "7"]
+    assert "7000 / 3500" in lines["tokens in/out"]
+    assert trial.kerneltrial("compare", "tiny", "third").returncode == 3
