@@ -282,6 +282,41 @@ def test_a_kernel_that_knows_the_constant_poisons_is_caught(tmp_path: Path) -> N
     assert outcome.reason is Reason.OUTPUT_NOT_WRITTEN
 
 
+def test_a_sum_in_the_order_of_blocks_is_not_deterministic(tmp_path: Path) -> None:
+    def in_turn(inputs: Arrays, buffers: Arrays, state: State) -> None:
+        turned = slice(None, None, -1) if state["conditions"].order == "backward" else slice(None)
+        terms = np.einsum("ik,kj->kij", inputs["A"], inputs["B"])[turned]
+        buffers["C"][:] = 0
+        for term in terms:
+            buffers["C"][:] += term
+
+    outcome = judged(tmp_path, in_turn)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.NOT_DETERMINISTIC
+    assert "hang on the order in which blocks or threads run" in outcome.detail
+
+
+def test_a_block_that_waits_for_an_earlier_one_is_judged_forward_only_and_that_is_told(tmp_path: Path) -> None:
+    def look_back(inputs: Arrays, buffers: Arrays, state: State) -> Finding | None:
+        if state["conditions"].order == "backward":
+            return finding(Reason.ENDLESS_LOOP)
+        multiply(inputs, buffers, state)
+        return None
+
+    runner = FakeRunner(look_back)
+    outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(), plan(), runner)
+    assert isinstance(outcome, Validated)
+    assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT]
+    assert "order of blocks" in outcome.unchecked[0].detail
+    assert [c.order for c in runner.conditions].count("backward") == 1
+
+
+def test_a_loop_without_end_is_one_in_either_order(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, lambda *_: finding(Reason.ENDLESS_LOOP))
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason is Reason.ENDLESS_LOOP
+
+
 def test_poisons_are_the_same_in_the_same_trial_and_others_elsewhere(tmp_path: Path) -> None:
     def seen(seed: int) -> list[Conditions]:
         runner = FakeRunner()

@@ -37,7 +37,8 @@ class Conditions(Record):
     `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern,
     `plain` ordinary numbers, other ones at every element, drawn from `seed` (`devices.poison` says how).
     `offset_bytes` shifts every buffer from its usual address. `checks` is `all` or `bounds`; a device that can do
-    less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread instructions on `cpu`.
+    less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread instructions on `cpu`. `order` is
+    the one in which a device that runs blocks and threads one after the other takes them; a card takes its own.
     """
 
     poison: Poison
@@ -45,6 +46,7 @@ class Conditions(Record):
     checks: Literal["all", "bounds"] = "all"
     budget_instructions: int = 2_000_000_000
     seed: int = 0
+    order: Literal["forward", "backward"] = "forward"
 
 
 class Run(Record):

@@ -6,6 +6,7 @@ the case's name, the draw and the turn, so that the same trial sees the same byt
 
 Draws 0, 1, 2 … run once under the first conditions, then all again under the second. So between the two runs of a
 draw every other draw has run (A, B, A), on another fill of memory and at other addresses; their bytes must agree.
+The second run also takes blocks and threads in the other order, where the device is free to choose one.
 """
 
 import hashlib
@@ -13,11 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
 from kerneltrial.devices.device import Conditions, Poison, Refused, Run
 from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.judge.answers import Answers, Drawn, compare_all
 from kerneltrial.judge.compare import Compared
-from kerneltrial.judge.disagreement import differences, explain, poison_shows
+from kerneltrial.judge.disagreement import Again, differences, explain, poison_shows
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, Subject
 from kerneltrial.records.case import Case
 from kerneltrial.records.protocol import Protocol
@@ -26,6 +30,10 @@ from kerneltrial.records.validation import CaseVerdict, ErrorMeasure
 
 Level = Literal["all", "bounds"]
 OTHER_POISONS: Final[tuple[Poison, Poison]] = ("huge", "plain")
+_NO_OTHER_ORDER: Final = Finding(
+    reason=Reason.CHECK_ABSENT,
+    detail="whether results hang on the order of blocks: one waits for another, and backward it would wait for ever",
+)
 LevelOf = Callable[[int, int], Level]  # (draw, pass) to how closely the device looks
 
 
@@ -75,9 +83,8 @@ class CaseWork:
 
     def _all_runs(self, call: Call, draws: int, level: LevelOf, first: dict[int, Run]) -> Finding | None:
         for draw, turn in self._schedule(draws):
-            conditions = self._conditions(draw, turn, level(draw, turn))
             drawn = self._answers.drawn(self._case, draw)
-            run = self._subject.run(call, drawn.values, conditions)
+            run = self._run(call, drawn, self._conditions(draw, turn, level(draw, turn)))
             self._unchecked.update(dict.fromkeys(run.unchecked))
             finding = fault_of(run)
             if finding is None:
@@ -88,6 +95,20 @@ class CaseWork:
             if turn == 0:
                 first[draw] = run
         return None
+
+    def _run(self, call: Call, drawn: Drawn, conditions: Conditions) -> Run:
+        """One run; backward only where no block waits for one that then comes later, which no card promises either."""
+        run = self._subject.run(call, drawn.values, conditions)
+        spins = any(finding.reason is Reason.ENDLESS_LOOP for finding in run.findings)
+        if not spins or conditions.order == "forward":
+            return run
+        self._subject.forward_only = True
+        whole = self._setup.protocol.budget_instructions
+        straight = msgspec.structs.replace(conditions, order="forward", budget_instructions=whole)
+        forward = self._subject.run(call, drawn.values, straight)
+        if not forward.findings:
+            self._unchecked[_NO_OTHER_ORDER] = None
+        return forward
 
     def after_other_shapes(self, call: Call, first: Run, level: LevelOf) -> Finding | None:
         """Draw 0 once more, after calls of other shapes: its bytes must be those of `first`."""
@@ -103,15 +124,22 @@ class CaseWork:
         return ((draw, turn) for turn in range(turns(self._setup.protocol)) for draw in range(draws))
 
     def _conditions(self, draw: int, turn: int, level: Level) -> Conditions:
-        """Odd turns have another poison, and addresses that keep no more than the promised alignment."""
+        """Odd turns have another poison, another order, and addresses that keep no more than the promised alignment."""
         text = f"{self._setup.seed}\0{self._case.name}\0{draw}\0{turn}"
         return Conditions(
             poison="nan" if turn % 2 == 0 else OTHER_POISONS[(draw + turn // 2) % 2],
             offset_bytes=self._setup.contract.alignment_bytes * turn,
             checks=level,
-            budget_instructions=self._setup.protocol.budget_instructions,
+            budget_instructions=self._budget(backward=turn % 2 == 1 and not self._subject.forward_only),
             seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little"),
+            order="forward" if turn % 2 == 0 or self._subject.forward_only else "backward",
         )
+
+    def _budget(self, backward: bool) -> int:
+        """Backward a wait for another block has no end: it gets no more than a plain kernel needs many times over."""
+        whole = self._setup.protocol.budget_instructions
+        work = evaluate(self._setup.contract.operations, self._case.dimensions)
+        return min(whole, 100 * work + 10_000_000) if backward else whole
 
     def _look(self, seen: Seen, first: Run | None) -> Finding | None:
         """What is wrong with this run's outputs, beside its twin under the other poison where there is one."""
@@ -130,9 +158,17 @@ class CaseWork:
         baseline = self._answers.baseline(self._case, seen.draw)
         return compare_all(seen.run, seen.call, seen.drawn.expected, lambda name: baseline[name].measure)
 
-    def _again(self, seen: Seen) -> Callable[[], Run]:
-        """A run under the first conditions once more, for telling what a disagreement comes from."""
-        return lambda: self._subject.run(seen.call, seen.drawn.values, self._conditions(seen.draw, 0, seen.level))
+    def _again(self, seen: Seen) -> Again:
+        """Further runs, for telling what a disagreement comes from."""
+
+        def run(conditions: Conditions) -> Run:
+            return self._subject.run(seen.call, seen.drawn.values, conditions)
+
+        first, second = (self._conditions(seen.draw, turn, seen.level) for turn in (0, 1))
+        return Again(
+            first=lambda: run(first),
+            second_forward=lambda: run(msgspec.structs.replace(second, order="forward")),
+        )
 
     def _why_wrong(self, seen: Seen, wrong: Finding) -> Finding:
         """Wrong under the first poison: if another poison gives something else, then that is the reason."""

@@ -1,7 +1,7 @@
 """Two runs of the same inputs disagree: on what do the results depend?"""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +15,37 @@ from kerneltrial.records.reason import Finding, Reason
 _REPEATS: Final = 3  # more than one, since what changes from call to call may come back after two
 
 
-def explain(call: Call, first: Run, second: Run, again: Callable[[], Run]) -> Finding:
-    """The reason why `first` (poison `nan`) and `second` (another poison, other addresses) disagree.
+class Again(NamedTuple):
+    """Further runs of the same inputs: under the first run's conditions; under the second's in the first's order."""
 
-    `again` repeats the first run under its own conditions: where even that differs, the same memory gave two
-    results. (The repeat comes after other calls, so a kernel that remembers them is told here too.)
+    first: Callable[[], Run]
+    second_forward: Callable[[], Run]
+
+
+def explain(call: Call, first: Run, second: Run, again: Again) -> Finding:
+    """The reason why `first` (poison `nan`) and `second` (another poison, other addresses, another order) disagree.
+
+    Where a repeat of the first run differs from it, the same memory gave two results. (The repeat comes after other
+    calls, so a kernel that remembers them is told here too.)
     """
     untouched = poison_shows(call, first, second)
     if untouched is not None:
         return untouched
     where = differences(call, first, second)
     for _ in range(_REPEATS):
-        repeated = again()
+        repeated = again.first()
         if repeated.completed and repeated.outputs != first.outputs:
             return Finding(
                 reason=Reason.NOT_DETERMINISTIC,
                 detail="the same inputs in the same memory gave two results (a race, or state of earlier calls): "
                 + differences(call, first, repeated),
             )
+    if again.second_forward().outputs == first.outputs:
+        return Finding(
+            reason=Reason.NOT_DETERMINISTIC,
+            detail="results hang on the order in which blocks or threads run (a race, or a sum as parts arrive): "
+            + where,
+        )
     return Finding(
         reason=Reason.OUTPUT_NOT_WRITTEN,
         detail=f"results depend on what lay in outputs or scratch before the call, or on addresses: {where}",

@@ -37,13 +37,15 @@ class RunsCalls(Interface):
 class Subject:
     """Something that can be run: a candidate, the baseline or a reference, each in a runner of its own.
 
-    The binary is loaded at the first call. Several threads may ask; calls are made one at a time.
+    The binary is loaded at the first call. Several threads may ask; calls are made one at a time. `forward_only` is set
+    where a block was seen to wait for one that comes later when blocks run backward.
     """
 
     binary: Binary
     plan: LaunchPlan
     abi: Abi
     runner: RunsCalls
+    forward_only: bool = False
     _calls: dict[tuple[tuple[str, int], ...], Call] = field(default_factory=dict)
     _loaded: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -28,6 +28,7 @@ CHECKS = (
     "baseline_error",  # error relative to the baseline's own
     "two_poisons",
     "two_addresses",
+    "two_orders",  # of blocks and threads, where the device is free to choose one
     "guards",
     "inputs_intact",
     "scratch_restored",

@@ -29,11 +29,13 @@ class Placed:
 
 class Arena:
     """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
-    module-scope variables begin. `poison` is the byte for memory of threads and blocks, which is not in the arena."""
+    module-scope variables begin. `poison` is the byte for memory of threads and blocks, which is not in the arena;
+    `backward` is how they run."""
 
     def __init__(self, call: Call, values: Values, conditions: Conditions, image: tuple[bytes, bytes]) -> None:
         self._conditions = conditions
         self.poison = poison_byte(conditions)
+        self.backward = conditions.order == "backward"
         self.placed: dict[str, Placed] = {}
         position = at.MARGIN_BYTES
         for buffer in call.buffers:

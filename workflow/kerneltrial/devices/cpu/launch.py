@@ -177,6 +177,7 @@ def run_launch(
         **_of_kernel(kernel),
         "poison": arena.poison * 0x01010101,
         "check_exits": int(checks_all),
+        "backward": int(arena.backward),
         **(tallies.fields() if tallies else {}),
         **between_blocks.fields(),
     }

@@ -2,12 +2,20 @@
 
 Warp by warp, each runnable lane runs until it ends, waits or fails. Lanes that wait for a collective go on once all
 lanes in their mask that still run are there. When nothing in the block can run, the threads wait at a barrier and are
-released together, or the block is deadlocked. The order is fixed, so a run is deterministic.
+released together, or the block is deadlocked. The order is fixed, so a run is deterministic. It can be turned round:
+blocks of a grid, warps of a block and lanes of a warp then come last to first, as on a card they may.
 """
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.barriers import BARRIERS, BLOCK_PARAMETERS, bump, context_of, fault
 from kerneltrial.devices.cpu.ir import Body
+
+
+def _turned(b: Body, index: str, end: str, type_: str = "i32") -> str:
+    """`index` of a loop over 0 <= index < end, or its mirror image where the launch runs backward."""
+    backward = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['backward'], 'i64')}, 0")
+    mirrored = b.op(f"sub {type_} {b.op(f'sub {type_} {end}, 1')}, {index}")
+    return b.op(f"select i1 {backward}, {type_} {mirrored}, {type_} {index}")
 
 
 def release() -> tuple[str, Body]:
@@ -94,7 +102,8 @@ def run_warp() -> tuple[str, Body]:
     again, end = b.label(), b.label()
     b.jump(again)
     b.place(again)
-    with b.loop("%lo", "%hi") as lane:
+    with b.loop(0, b.op("sub i32 %hi, %lo")) as place:
+        lane = b.op(f"add i32 %lo, {_turned(b, place, b.op('sub i32 %hi, %lo'))}")
         context = context_of(b, lane)
         runnable = b.op(f"icmp eq i32 {b.field(context, at.STATUS, 'i32')}, {at.RUNNABLE}")
         with b.when(runnable):
@@ -122,7 +131,8 @@ def run_block() -> tuple[str, Body]:
     start, end = b.label(), b.label()
     b.jump(start)
     b.place(start)
-    with b.loop(0, warps) as warp:
+    with b.loop(0, warps) as place:
+        warp = _turned(b, place, warps)
         low = b.op(f"shl i32 {warp}, 5")
         high = b.call("i32", "llvm.smin.i32", ("i32", b.op(f"add i32 {low}, 32")), ("i32", "%n"))
         _return_if_not(b, b.op(f"call i1 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high})"))
@@ -185,16 +195,24 @@ def start_block() -> tuple[str, Body]:
 
 
 def run_grid() -> tuple[str, Body]:
-    """Run all blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which)."""
+    """Run all blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which).
+
+    `block_number` counts from 1 in that order, whichever way the launch runs.
+    """
     b = Body()
     sizes = [b.field("%blk", at.BLOCK[f"nctaid.{axis}"], "i64") for axis in "xyz"]
-    with b.loop(0, sizes[2], "i64") as z:
+    with b.loop(0, sizes[2], "i64") as place_z:
+        z = _turned(b, place_z, sizes[2], "i64")
         b.set_field("%blk", at.BLOCK["ctaid.z"], "i64", z)
-        with b.loop(0, sizes[1], "i64") as y:
+        with b.loop(0, sizes[1], "i64") as place_y:
+            y = _turned(b, place_y, sizes[1], "i64")
             b.set_field("%blk", at.BLOCK["ctaid.y"], "i64", y)
-            with b.loop(0, sizes[0], "i64") as x:
+            row = b.op(f"add i64 {b.op(f'mul i64 {z}, {sizes[1]}')}, {y}")
+            with b.loop(0, sizes[0], "i64") as place_x:
+                x = _turned(b, place_x, sizes[0], "i64")
                 b.set_field("%blk", at.BLOCK["ctaid.x"], "i64", x)
-                number = b.op(f"add i64 {b.field('%blk', at.BLOCK['block_number'], 'i64')}, 1")
+                before = b.op(f"add i64 {b.op(f'mul i64 {row}, {sizes[0]}')}, {x}")
+                number = b.op(f"add i64 {before}, 1")
                 for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
                     b.set_field("%blk", at.BLOCK[name], "i64", value)
                 for step in ("start_block", "run_block"):
