@@ -132,6 +132,14 @@ PAIRS = {
         Reason.SHARED_RACE, INDEX + "__shared__ float t; t = x[i]; __syncthreads(); y[i] = t;",
         INDEX + "__shared__ float t; if (i == 0) t = x[i]; __syncthreads(); y[i] = t;", 3, only_all=True,
     ),
+    "all threads write one place, and not all the same": Pair(
+        Reason.SHARED_RACE, INDEX + "__shared__ float t; t = x[i == 63]; __syncthreads(); y[i] = t;",
+        INDEX + "__shared__ float t; t = x[5]; __syncthreads(); y[i] = t;", 3, only_all=True,
+    ),
+    "all threads write the same, and another reads it too soon": Pair(
+        Reason.SHARED_RACE, INDEX + "__shared__ float t; if (i < 8) t = x[5]; y[i] = t;",
+        INDEX + "__shared__ float4 t; if (i < 8) t = *(const float4*)x; __syncthreads(); y[i] = t.w;", 3, only_all=True,
+    ),
     "atomic beside a plain write": Pair(
         Reason.SHARED_RACE, INDEX + "__shared__ int t; if (i == 0) t = 0; atomicAdd(&t, 1); __syncthreads(); y[i] = t;",
         INDEX + "__shared__ int t; if (i == 0) t = 0; __syncthreads(); atomicAdd(&t, 1); __syncthreads(); y[i] = t;", 3,
@@ -170,7 +178,7 @@ PAIRS = {
         INDEX + 'if (i < 32) asm volatile("bar.sync 1, 32;"); y[i] = 1.f;',
     ),
     "blocks write one place": Pair(
-        Reason.GLOBAL_RACE, INDEX + "y[i & 63] = x[i & 63];", INDEX + "if (i < 64) y[i] = x[i];", 3, blocks=2,
+        Reason.GLOBAL_RACE, INDEX + "y[i & 63] = x[i & 63] + blockIdx.x;", INDEX + "y[i & 63] = x[i & 63];", 3, blocks=2,
         only_all=True, words=("global write of 4 bytes at byte 0 of buffer y", "races with block (0,0,0)"),
     ),
     "a block reads what another wrote": Pair(

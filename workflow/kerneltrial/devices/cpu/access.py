@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu import races_global
+from kerneltrial.devices.cpu import races, races_global
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
 from kerneltrial.devices.cpu.syntax import Instruction
 
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """One access: `kind` is read, write or update (an atomic), `size` in bytes."""
+    """One access: `kind` is read, write or update (an atomic), `size` in bytes.
+
+    `stored` is what a plain store writes, as an integer of its size: to store what is there already is no race with
+    whoever stored it (workflow/adr/0016).
+    """
+
+    stored = ""
 
     def __init__(self, generator: Generator, instruction: Instruction, space: str, kind: str, size: int) -> None:
         self.g = generator
@@ -80,9 +86,10 @@ class Access:
         checked = b.field("%blk", at.BLOCK["global_shadow"], "ptr", "!invariant.load !0")
         looked_at = b.op(f"and i1 {writable}, {b.op(f'icmp ne ptr {checked}, null')}")
         with b.when(looked_at):
+            kinds = self._same_or(kind, races_global.SAME, "arena", offset)
             clean = b.call(
                 "i1", "kt_global", ("ptr", "%blk"), ("ptr", "%ctx"), ("i64", offset), ("i64", address),
-                ("i64", self.size), ("i64", kind), ("i64", self.site),
+                ("i64", self.size), ("i64", kinds), ("i64", self.site),
             )  # fmt: skip
             on = b.label()
             b.branch(clean, on, "fail", "!prof !1")
@@ -115,16 +122,26 @@ class Access:
         limit = g.layout.shared_bytes if fixed else g.block_field("shared_bytes")
         g.require(self._within(offset, limit), self.site, address)
         if g.level == "all":
-            kind = {"read": 0, "write": 1, "update": 2}[self.kind]
+            kind = {"read": races.READ, "write": races.WRITE, "update": races.ATOMIC}[self.kind]
+            kinds = self._same_or(kind, races.SAME, "shared", offset)
             clean = b.call(
                 "i1", "kt_shared", ("ptr", "%blk"), ("ptr", "%ctx"), ("i64", offset), ("i64", self.size),
-                ("i64", kind), ("i64", self.site),
+                ("i64", kinds), ("i64", self.site),
             )  # fmt: skip
             on = b.label()
             b.branch(clean, on, "fail", "!prof !1")
             b.place(on)
         g.record(self, offset, True)
         return b.op(f"getelementptr i8, ptr {self._pointer_field('shared')}, i64 {offset}")
+
+    def _same_or(self, kind: int, same: int, memory: str, offset: str) -> str:
+        """`kind`, or `same` where a plain store changes nothing of what is in `memory` at `offset`."""
+        if self.kind != "write" or self.strong or not self.stored:
+            return str(kind)
+        b, bits = self.b, 8 * self.size
+        pointer = b.op(f"getelementptr i8, ptr {self._pointer_field(memory)}, i64 {offset}")
+        held = b.op(f"load i{bits}, ptr {pointer}, align {self.size}")
+        return b.op(f"select i1 {b.op(f'icmp eq i{bits} {held}, {self.stored}')}, i64 {same}, i64 {kind}")
 
     def _local(self, offset: str, address: str) -> str:
         b, g = self.b, self.g

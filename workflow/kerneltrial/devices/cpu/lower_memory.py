@@ -104,14 +104,26 @@ def _store(g: Generator, instruction: Instruction, f: Fields) -> None:
         if isinstance(item, Register) and WIDTHS[g.function.registers[item.index]] < width:
             raise unsupported_instruction(f"{instruction.opcode} with a narrow register", instruction.line)
         values.append(g.bits(item, width, f["t"]))
-    pointer = _place(g, instruction, _space(f), "write", width // 8 * lanes)
+    pointer = _place(g, instruction, _space(f), "write", width // 8 * lanes, _joined(g, values, width))
     for n, value in enumerate(values):
         here = g.body.op(f"getelementptr i8, ptr {pointer}, i64 {n * width // 8}")
         g.body.do(f"store i{width} {value}, ptr {here}, align {width // 8}")
 
 
-def _place(g: Generator, instruction: Instruction, space: str, kind: str, size: int) -> str:
-    """The host pointer of the instruction's memory operand."""
+def _joined(g: Generator, values: list[str], width: int) -> str:
+    """The values of a vector as one integer, as they lie in memory; empty where no check will ask."""
+    if g.level != "all" or len(values) == 1:
+        return values[0] if g.level == "all" else ""
+    b, whole = g.body, width * len(values)
+    joined = "0"
+    for n, value in enumerate(values):
+        wide = b.op(f"zext i{width} {value} to i{whole}")
+        joined = b.op(f"or i{whole} {joined}, {b.op(f'shl i{whole} {wide}, {n * width}')}")
+    return joined
+
+
+def _place(g: Generator, instruction: Instruction, space: str, kind: str, size: int, stored: str = "") -> str:
+    """The host pointer of the instruction's memory operand; `stored` is what a store will write there."""
     memory = next(operand for operand in instruction.operands if isinstance(operand, Memory))
     if space == "param":
         place = memory.place
@@ -123,7 +135,9 @@ def _place(g: Generator, instruction: Instruction, space: str, kind: str, size: 
         return g.slot_pointer(place.slot, place.offset + memory.offset, size, instruction)
     if size > 16:
         raise unsupported_instruction(instruction.opcode, instruction.line)
-    return Access(g, instruction, space, kind, size).pointer(g.address(memory, instruction))
+    access = Access(g, instruction, space, kind, size)
+    access.stored = stored
+    return access.pointer(g.address(memory, instruction))
 
 
 _WINDOWS = {"shared": at.SHARED_BASE, "local": at.LOCAL_BASE}

@@ -2,8 +2,8 @@
 
 Each granule (the smallest access of the kernel, 4 bytes at most) has a record of its last write and its last reads:
 who, in which epoch, in which warp epoch. Two accesses of different threads in one epoch conflict if one of them
-writes, unless both are atomic, or both come from one warp with a warp barrier between. The finding does not depend on
-the order in which threads run.
+writes, unless both are atomic, or both come from one warp with a warp barrier between, or both write the same value
+(workflow/adr/0016). The finding does not depend on the order in which threads run.
 """
 
 from kerneltrial.devices.cpu import layout as at
@@ -11,6 +11,8 @@ from kerneltrial.devices.cpu.ir import Body
 
 WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH, READER, READ_EPOCH, READ_WARP_EPOCH = range(0, 24, 4)
 RECORD_BYTES = 24
+READ, WRITE, ATOMIC, SAME = range(4)
+"""Kinds of an access. SAME is a plain write of what is there already."""
 _WARP, _MANY, _ATOMIC, UNDER_WAY = 0x10000, 0x20000, 0x40000, 0x80000
 """Who: a thread's number plus 1; one warp's lanes (its number plus _WARP); lanes of several warps. Or'ed: atomic, or an
 asynchronous copy that its thread has not waited for."""
@@ -89,7 +91,7 @@ def _suspect(b: Body) -> None:
 
 
 def kt_shared() -> tuple[str, Body]:
-    """`kt_shared(block, context, offset, size, kind, site)`: false after a fault. Kinds: 0 read, 1 write, 2 atomic."""
+    """`kt_shared(block, context, offset, size, kind, site)`: false after a fault."""
     b = Body()
     shift = b.field("%blk", at.BLOCK["granule_shift"], "i64")
     first = b.op(f"lshr i64 %offset, {shift}")
@@ -99,8 +101,9 @@ def kt_shared() -> tuple[str, Body]:
     shadow = b.field("%blk", at.BLOCK["shadow"], "ptr")
     epoch = b.field("%blk", at.BLOCK["epoch"], "i32")
     block_epoch = b.field("%blk", at.BLOCK["block_epoch"], "i32")
-    reads = b.op("icmp eq i64 %kind, 0")
-    plain_write = b.op("icmp eq i64 %kind, 1")
+    reads = b.op(f"icmp eq i64 %kind, {READ}")
+    same = b.op(f"icmp eq i64 %kind, {SAME}")
+    plain_write = b.op(f"or i1 {same}, {b.op(f'icmp eq i64 %kind, {WRITE}')}")
     with b.loop(first, stop, "i64") as granule:
         record = b.op(f"getelementptr i8, ptr {shadow}, i64 {b.op(f'mul i64 {granule}, {RECORD_BYTES}')}")
         check = _Check(b, record, epoch)
@@ -112,9 +115,11 @@ def kt_shared() -> tuple[str, Body]:
         with b.when(b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {UNDER_WAY}')}, 0"), "!prof !2"):
             _report(b, b.op(f"icmp uge i32 {write_epoch}, {block_epoch}"), at.RACE, writer)
         was_atomic = b.op(f"icmp ne i32 {b.op(f'and i32 {writer}, {_ATOMIC}')}, 0")
-        both_atomic = b.op(f"and i1 {was_atomic}, {b.op('icmp eq i64 %kind, 2')}")
+        both_atomic = b.op(f"and i1 {was_atomic}, {b.op(f'icmp eq i64 %kind, {ATOMIC}')}")
+        again = b.op(f"and i1 {same}, {b.op(f'xor i1 {was_atomic}, true')}")  # both plain, and of one value
+        fine = b.op(f"or i1 {both_atomic}, {again}")
         with_write = check.conflicts(WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)
-        bad = b.op(f"and i1 {with_write}, {b.op(f'xor i1 {both_atomic}, true')}")
+        bad = b.op(f"and i1 {with_write}, {b.op(f'xor i1 {fine}, true')}")
         _report(b, bad, at.RACE, writer)
         reading, writing, on = b.label(), b.label(), b.label()
         b.branch(reads, reading, writing)

@@ -6,6 +6,8 @@ relaxed, acquire, release), or the earlier one is ordered before the later: its 
 after it and then a strong write, and the later block made a strong access since. (Which location carries the order is
 not asked, so that a race between blocks that meet elsewhere can be missed; an honest kernel is never accused.)
 
+Two plain writes of the same value are no conflict (workflow/adr/0016).
+
 Blocks run one after the other, so a finding does not depend on how a card would have interleaved them.
 """
 
@@ -14,8 +16,9 @@ from kerneltrial.devices.cpu.ir import Body
 
 WRITER, WRITE_TIME, READER, READ_TIME, READER_BEFORE, READ_TIME_BEFORE = range(0, 24, 4)
 RECORD_BYTES = 24
-READ, WRITE, ATOMIC, STRONG = 0, 1, 2, 4
-"""Kinds of an access; STRONG is or'ed to a read or a write. An atomic is a strong write that reads."""
+READ, WRITE, ATOMIC, SAME, STRONG = 0, 1, 2, 3, 4
+"""Kinds of an access; STRONG is or'ed to a read or a write. An atomic is a strong write that reads; SAME is a plain
+write of what is there already."""
 _STRONG_BIT = 1 << 30
 _NUMBER = _STRONG_BIT - 1
 MAX_BLOCKS = 1 << 24
@@ -116,7 +119,8 @@ def kt_global() -> tuple[str, Body]:
     with b.loop(first, b.op(f"add i64 {last}, 1"), "i64") as index:
         record = b.op(f"getelementptr i8, ptr {shadow}, i64 {b.op(f'mul i64 {index}, {RECORD_BYTES}')}")
         granule = _Granule(b, record, me, strong)
-        granule.check(WRITER, WRITE_TIME)
+        with b.when(b.op(f"icmp ne i64 %kind, {SAME}")):
+            granule.check(WRITER, WRITE_TIME)
         reading, writing, on = b.label(), b.label(), b.label()
         b.branch(reads, reading, writing)
         b.place(reading)
