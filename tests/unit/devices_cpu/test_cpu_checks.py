@@ -178,8 +178,8 @@ PAIRS = {
         INDEX + 'if (i < 32) asm volatile("bar.sync 1, 32;"); y[i] = 1.f;',
     ),
     "blocks write one place": Pair(
-        Reason.GLOBAL_RACE, INDEX + "y[i & 63] = x[i & 63] + blockIdx.x;", INDEX + "y[i & 63] = x[i & 63];", 3, blocks=2,
-        only_all=True, words=("global write of 4 bytes at byte 0 of buffer y", "races with block (0,0,0)"),
+        Reason.GLOBAL_RACE, INDEX + "y[i & 63] = x[i & 63] + blockIdx.x;", INDEX + "y[i & 63] = x[i & 63];", 3,
+        blocks=2, only_all=True, words=("global write of 4 bytes at byte 0 of buffer y", "races with block (0,0,0)"),
     ),
     "a block reads what another wrote": Pair(
         Reason.GLOBAL_RACE, INDEX + "if (i < 64) y[i] = x[i]; else if (y[i - 64] == 0.f) s[i - 64] = 1.f;",

@@ -46,7 +46,7 @@ def loaded(ptx: str) -> LoadedCpu:
 
 
 def honest(kernel: Kernel, ptx: str, entry: str) -> Run:
-    """Run under two poisons, two levels of checks and two orders of threads, which must find nothing and give the same bytes."""
+    """Run under two poisons, levels of checks and orders of threads: nothing is found, and the bytes are the same."""
     call, values = kernel.call(entry), kernel.values()
     order: Literal["forward", "backward"] = "forward" if kernel.name in FORWARD_ONLY else "backward"
     runs = [
