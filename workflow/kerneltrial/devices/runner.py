@@ -231,9 +231,16 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            with contextlib.suppress(OSError):
+                self._drop()
+
+    def close(self) -> None:
+        """End the child; it may be closed again. On a GPU that takes a while: several are best closed side by side."""
         with contextlib.suppress(OSError):
-            if kind is None:
-                self._keep_code()
+            self._keep_code()
             self._drop()
 
 

@@ -90,13 +90,12 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
         try:
             for process in itertools.count():
                 child = fresh[process] if process < processes else children.enter_context(g.runner())
-                with child:
-                    samples = samples_of(g, pair, cases, answers, Asked(process, clocks, child))
-                for name, stored in samples.items():
+                for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks, child)).items():
                     drawn[name].append(stored)
                     clocks[name] = stored.value.samples.clock
                 if enough(_samples(drawn), g.lock.protocol):
                     break
+            in_parallel(Runner.close, fresh, processes)  # after the last timing, which it would disturb
         except Refused as refused:
             found = (*findings, refused.finding)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))

@@ -68,10 +68,8 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
         fresh = [children.enter_context(g.runner()) for _ in pairs]
         missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
         in_parallel(lambda child: child.device(), missing, len(fresh))
-        found = []
-        for child, pair in zip(fresh, pairs, strict=True):
-            with child:
-                found.append(_time(g, pair, answers, child))
+        found = [_time(g, pair, answers, child) for child, pair in zip(fresh, pairs, strict=True)]
+        in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
         return found
 
 
