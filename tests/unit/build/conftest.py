@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kerneltrial.build.builder import Builder, preload
+from kerneltrial.build.builder import Builder
+from kerneltrial.build.preloading import preload
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kerneltrial.build.builder import Builder
-from kerneltrial.build.builder import preload as build_preload
+from kerneltrial.build.preloading import preload as build_preload
 from kerneltrial.devices.device import Binary, Conditions
 from kerneltrial.devices.preloading import preload as runner_preload
 from kerneltrial.devices.runner import Runner

@@ -1,7 +1,7 @@
 """From a candidate's source to a binary: one interface for every language, each compile in a child of its own."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,17 +24,8 @@ from kerneltrial.store.objects import Objects
 
 LIMITS = Limits(wall_s=90.0, cpu_s=60, memory_bytes=4 << 30)
 _ABI: dict[str, Abi] = {"cuda_cpp": "pointer", "numba_cuda": "numba_array"}
-_PREPARE = {
-    "cuda_cpp": ("kerneltrial.build.nvrtc:prepare",),
-    "numba_cuda": ("kerneltrial.build.numba_ptx:prepare", "kerneltrial.build.nvjitlink:prepare"),
-}
 MAXIMUM_PTX_BYTES = 16 << 20
 _DETAIL = 2000
-
-
-def preload(languages: Iterable[str]) -> tuple[str, ...]:
-    """What a nursery should hold before it compiles these languages."""
-    return tuple(name for language in sorted(languages) for name in _PREPARE[language])
 
 
 class Builder:

@@ -1,10 +1,11 @@
 """Build: compile each candidate in a limited child; what does not compile is a value."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kerneltrial.build.builder import preload
+from kerneltrial.build.preloading import preload
 from kerneltrial.records.build import Build, Built, NotBuilt
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
@@ -19,8 +20,9 @@ def run(job: Job) -> Build:
     if not proposal.candidates:
         return Build(candidates=())
     sources = [job.objects.get(candidate.source) for candidate in proposal.candidates]
-    with Nursery(preload({candidate.language for candidate in proposal.candidates})) as nursery:
-        builder = open_builder(job, lock, nursery)
+    with contextlib.ExitStack() as own:
+        languages = {candidate.language for candidate in proposal.candidates}
+        builder = open_builder(job, lock, job.nursery or own.enter_context(Nursery(preload(languages))))
         built = builder.build_all(list(zip(proposal.candidates, sources, strict=True)), job.objects)
     earlier = [entry for record in job.records("build", Build) for entry in record.candidates]
     return Build(candidates=tuple(_with_twins(built, earlier)))

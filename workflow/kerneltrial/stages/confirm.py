@@ -9,6 +9,7 @@ import msgspec
 
 from kerneltrial.decide.winner import choose_winner
 from kerneltrial.devices.device import Refused, Samples
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.holdout import sealed_seed
 from kerneltrial.judge.validation import Judge
 from kerneltrial.measure.confirm import enough, figures

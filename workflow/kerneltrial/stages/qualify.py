@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 from kerneltrial.build import given
-from kerneltrial.build.builder import preload
+from kerneltrial.build.preloading import preload
 from kerneltrial.build.problem import BuildProblem
 from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.plans import plan_path, read_plan

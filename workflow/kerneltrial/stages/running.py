@@ -7,29 +7,23 @@ import os
 import resource
 import socket
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
-from kerneltrial.devices.preloading import preload
 from kerneltrial.evidence import chain
 from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.config import Config, sources
-from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
-from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages import card
+from kerneltrial.stages import card, early
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
 from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
 from kerneltrial.store.signed import Signed
-
-_DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
 
 
 def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path) -> Path:
@@ -48,12 +42,12 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
         )
     want = made_from(config, stage, iteration, Digests(root), code)
     job = job_of(config, stage, iteration, root)
-    kind = _device_kind(job) if stage in _DEVICE_STAGES else None
-    with _nursery(kind) as nursery, card.held(stage) if kind == "cuda" else contextlib.nullcontext():
+    on_card = early.device_kind(job) == "cuda"
+    with early.nursery(job) as nursery, card.held(stage) if on_card else contextlib.nullcontext():
         alone = time.monotonic()
         ready = dataclasses.replace(job, nursery=nursery)
         body = importlib.import_module(f"kerneltrial.stages.{stage}").run(ready)
-    device_s = time.monotonic() - alone if kind == "cuda" else 0.0
+    device_s = time.monotonic() - alone if on_card else 0.0
     envelope = envelopes.seal(stage, iteration, want, body)
     path = root / graph.record_path(config.trial, stage, iteration)
     usage = _usage(time.monotonic() - started, device_s)
@@ -107,25 +101,6 @@ def _read(root: Path, path: str, stage: str) -> bytes:
         raise StoreProblem(
             f"{path} is missing, and {stage} reads it; run the stage that makes it, or snakemake"
         ) from None
-
-
-@contextlib.contextmanager
-def _nursery(kind: DeviceKind | None) -> Iterator[Nursery | None]:
-    """For a stage that uses the device, a nursery that starts at once: what it imports and what the stage imports cost
-    about half a second each, and so they are imported side by side.
-    """
-    if kind is None:
-        yield None
-        return
-    with Nursery(preload(kind)) as nursery:
-        yield nursery
-
-
-def _device_kind(job: Job) -> DeviceKind | None:
-    lock = envelopes.read(job.folder / "lock.json")
-    if lock is None:
-        return None
-    return "cuda" if lock.body["device"]["kind"] == "cuda" else "cpu"
 
 
 def _usage(wall_s: float, device_s: float) -> Usage:

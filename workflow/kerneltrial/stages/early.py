@@ -1,0 +1,45 @@
+"""What a stage starts before it imports its own modules: either takes about half a second, so both are done at once."""
+
+import contextlib
+from collections.abc import Iterator
+
+from kerneltrial.build.preloading import preload as compilers
+from kerneltrial.dag import graph
+from kerneltrial.devices.preloading import preload as devices
+from kerneltrial.records.device import DeviceKind
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.job import Job
+from kerneltrial.store import envelopes
+
+_DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
+
+
+@contextlib.contextmanager
+def nursery(job: Job) -> Iterator[Nursery | None]:
+    """A nursery that holds the device, or the compilers, that the stage will want; None for a stage that wants none."""
+    names = _names(job)
+    if not names:
+        yield None
+        return
+    with Nursery(names) as opened:
+        yield opened
+
+
+def device_kind(job: Job) -> DeviceKind | None:
+    """The device that the stage uses, as the lock says; None for a stage that uses none."""
+    if job.stage not in _DEVICE_STAGES:
+        return None
+    lock = envelopes.read(job.folder / "lock.json")
+    if lock is None:
+        return None
+    return "cuda" if lock.body["device"]["kind"] == "cuda" else "cpu"
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    kind = device_kind(job)
+    if kind is not None:
+        return devices(kind)
+    if job.stage != "build":
+        return ()
+    proposal = envelopes.read(job.root / graph.record_path(job.trial, "propose", job.iteration))
+    return compilers({c["language"] for c in proposal.body["candidates"]}) if proposal is not None else ()
