@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Iterator
 
 from kerneltrial.build.preloading import preload as compilers
-from kerneltrial.dag import graph
 from kerneltrial.devices.preloading import preload as devices
 from kerneltrial.records.device import DeviceKind
+from kerneltrial.records.proposal import Proposal
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes
@@ -39,7 +39,6 @@ def _names(job: Job) -> tuple[str, ...]:
     kind = device_kind(job)
     if kind is not None:
         return devices(kind)
-    if job.stage != "build":
-        return ()
-    proposal = envelopes.read(job.root / graph.record_path(job.trial, "propose", job.iteration))
-    return compilers({c["language"] for c in proposal.body["candidates"]}) if proposal is not None else ()
+    if job.stage == "build":
+        return compilers({candidate.language for candidate in job.record("propose", Proposal).candidates})
+    return ()
