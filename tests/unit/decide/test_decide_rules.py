@@ -10,13 +10,14 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trial_pieces import CPU, SQUARE, WIDE, agreed, fake, interval, receipt, terms
+from trial_pieces import BASELINE_US, CPU, SQUARE, WIDE, agreed, fake, interval, receipt, terms
 from trial_stories import STORIES, Trial, confirmed, go_shaped
 
 from kerneltrial.decide.decision import decide
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.rules_fast import no_case_worse
 from kerneltrial.decide.winner import Judged, choose_winner
+from kerneltrial.records.compilers import CompilerLatency, Compilers
 from kerneltrial.records.confirmation import (
     Confirmation,
     ConfirmedCase,
@@ -403,6 +404,22 @@ def test_milestones_follow_the_fate() -> None:
     assert rewards == [2, -1, 2, 2, 1, 2, -1]
     assert 0 in [milestone.reward for milestone in STORIES["failures"]().decision.milestones]
     assert max(milestone.reward for milestone in STORIES["cpu"]().decision.milestones) == 1  # counts are not time
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "rewards"),
+    [
+        ("torch_compile", 0.95, [2, -1, 2, 2, 1, 3, -1]),  # the fastest that held is 1.36 and 1.29 times as fast
+        ("torch_compile", 0.7, [2, -1, 2, 2, 1, 2, -1]),
+        ("torch_eager", 0.95, [2, -1, 2, 2, 1, 2, -1]),  # eager is no compiler
+    ],
+)
+def test_who_is_faster_than_the_compiler_too_has_one_more(name: str, share: float, rewards: list[int]) -> None:
+    """The compiler takes this share of the baseline's time, less a sixth, in both cases."""
+    cases = {case: share * BASELINE_US[case] / 1.2 for case in (SQUARE, WIDE)}
+    known = Compilers(entries=(CompilerLatency(name=name, version="2", cases=cases),))
+    qualified = msgspec.structs.replace(GO.qualification, compilers=known)
+    assert [m.reward for m in decide(grounds(qualification=qualified)).milestones] == rewards
 
 
 def judged(trial: Trial) -> list[Judged]:

@@ -43,7 +43,7 @@ def decide(grounds: Grounds) -> Decision:
         winner=grounds.winner,
         spent=grounds.spent,
         payback=grounds.payback,
-        milestones=milestones(grounds.standings),
+        milestones=milestones(grounds.standings, grounds.qualification.compilers),
         post_hoc=grounds.terms.post_hoc,
         example=grounds.terms.example,
         stop=grounds.stop,

@@ -3,6 +3,7 @@
 import msgspec
 
 from kerneltrial.records.build import Built
+from kerneltrial.records.compilers import Compilers
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Count, Digest, Record
@@ -67,6 +68,7 @@ class BaselineCounts(Record, tag_field="kind", tag="counts"):
 class Qualification(Record):
     """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record.
 
+    `compilers` stand beside the baseline where the contract names a torch expression and a GPU times it.
     `baseline_errors` holds, for each given and boundary case, one entry a draw: what candidates are compared with.
     """
 
@@ -77,3 +79,4 @@ class Qualification(Record):
     second_opinion: SecondOpinion
     performance: BaselineLatency | BaselineCounts
     unchecked: tuple[Finding, ...]
+    compilers: Compilers = Compilers()

@@ -21,6 +21,7 @@ from kerneltrial.records.build import Built
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.compilers import compilers_of
 from kerneltrial.stages.compiling import open_builder, open_given
 from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
@@ -52,6 +53,7 @@ def run(job: Job) -> Qualification:
         qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
         errors = judge.answers.baseline_errors(judge.cases, lock.protocol.draws_per_case)
         performance = _performance(g, baseline, judge.answers)
+        compilers = compilers_of(g, baseline, judge.answers)
     return Qualification(
         baseline=baseline.built,
         baseline_plan=baseline.plan,
@@ -60,6 +62,7 @@ def run(job: Job) -> Qualification:
         second_opinion=qualified.second_opinion,
         performance=performance,
         unchecked=qualified.unchecked,
+        compilers=compilers,
     )
 
 
