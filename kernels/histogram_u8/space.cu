@@ -38,9 +38,11 @@ struct Counter {
     }
 };
 
+#if MERGE == 0
 extern "C" __global__ void clear(int* counts) {
     counts[threadIdx.x] = 0;
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram(const unsigned char* __restrict__ x, int* counts, int* partial, int* ticket, int n) {
@@ -91,7 +93,8 @@ histogram(const unsigned char* __restrict__ x, int* counts, int* partial, int* t
     }
 }
 
-// MERGE 1: a block a bin, its threads add the blocks' counts.
+#if MERGE == 1
+// A block a bin, its threads add the blocks' counts.
 extern "C" __global__ void __launch_bounds__(128)
 add_blocks(const int* __restrict__ partial, int* __restrict__ counts, int blocks) {
     __shared__ int sums[4];
@@ -103,3 +106,4 @@ add_blocks(const int* __restrict__ partial, int* __restrict__ counts, int blocks
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];
 }
+#endif

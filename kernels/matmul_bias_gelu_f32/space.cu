@@ -188,6 +188,7 @@ matmul_any(const float* __restrict__ a, const float* __restrict__ b, const float
     tile<false>(a, b, bias, c, partial, tickets, m, n, k);
 }
 
+#if FUSED == 0
 extern "C" __global__ void finish(const float* __restrict__ partial, const float* __restrict__ bias,
                                   float* __restrict__ c, int m, int n, int splits) {
     const long long whole = static_cast<long long>(m) * n;
@@ -197,3 +198,4 @@ extern "C" __global__ void finish(const float* __restrict__ partial, const float
     for (int s = 0; s < splits; ++s) sum += partial[s * whole + at];
     c[at] = gelu(sum + bias[at % n]);
 }
+#endif

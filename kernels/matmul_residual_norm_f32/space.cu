@@ -198,8 +198,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul_any(PARAMETERS) {
     band<false>(a, b, residual, gamma, h, y, tickets, m, n, k);
 }
 
+#if NORM == 0
 // The second launch: a warp a row.
 extern "C" __global__ void norm_rows(const float* h, const float* __restrict__ gamma, float* __restrict__ y, int m, int n) {
     const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row < m) norm_row(h, gamma, y, row, n);
 }
+#endif

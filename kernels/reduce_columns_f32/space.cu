@@ -102,6 +102,7 @@ reduce_any(const float* __restrict__ x, float* __restrict__ y, float* partial, i
     reduce<1>(x, y, partial, tickets, rows, cols);
 }
 
+#if SPLIT > 1 && FINISH == 0
 // The second launch: a thread adds the splits of a column.
 extern "C" __global__ void reduce_splits(const float* __restrict__ partial, float* __restrict__ y, int cols, int splits) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
@@ -110,3 +111,4 @@ extern "C" __global__ void reduce_splits(const float* __restrict__ partial, floa
     for (int s = 0; s < splits; ++s) total += partial[static_cast<long long>(s) * cols + column];
     y[column] = total;
 }
+#endif

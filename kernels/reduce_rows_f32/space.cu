@@ -90,6 +90,7 @@ reduce_any(const float* __restrict__ x, float* __restrict__ y, float* partial, i
     reduce<1>(x, y, partial, tickets, rows, cols);
 }
 
+#if SPLIT > 1 && FINISH == 0
 // The second launch: a thread adds the splits of a row.
 extern "C" __global__ void reduce_splits(const float* __restrict__ partial, float* __restrict__ y, int rows, int splits) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -98,3 +99,4 @@ extern "C" __global__ void reduce_splits(const float* __restrict__ partial, floa
     for (int s = 0; s < splits; ++s) total += partial[static_cast<long long>(row) * splits + s];
     y[row] = total;
 }
+#endif

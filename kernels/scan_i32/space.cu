@@ -111,6 +111,8 @@ struct Tile {
     }
 };
 
+#if WAY == 2
+
 // What a tile tells others, in one word so that flag and value are read together: nothing yet, its own sum, or the sum
 // of all tiles up to and with it.
 constexpr unsigned long long OWN = 1ull << 32, PREFIX = 2ull << 32;
@@ -175,7 +177,10 @@ scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* wo
     values.store(y, start, n);
 }
 
-// WAY 0, first pass.
+#else
+
+#if WAY == 0
+// The first pass.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sum_tiles(const int* __restrict__ x, int* __restrict__ sums, int n) {
     Tile values;
@@ -184,6 +189,8 @@ sum_tiles(const int* __restrict__ x, int* __restrict__ sums, int n) {
     const int total = before_in_block(before);
     if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
+
+#endif
 
 // One block: sums[t] becomes the sum of all tiles before t.
 extern "C" __global__ void __launch_bounds__(THREADS) scan_sums(int* sums, int tiles) {
@@ -197,7 +204,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_sums(int* sums, int t
     }
 }
 
-// WAY 0, second pass.
+#if WAY == 0
+// The second pass.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_tiles(const int* __restrict__ x, int* __restrict__ y, const int* __restrict__ sums, int n) {
     Tile values;
@@ -208,7 +216,8 @@ scan_tiles(const int* __restrict__ x, int* __restrict__ y, const int* __restrict
     values.store(y, blockIdx.x * TILE, n);
 }
 
-// WAY 1.
+#else
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_alone(const int* __restrict__ x, int* __restrict__ y, int* __restrict__ sums, int n) {
     Tile values;
@@ -226,3 +235,6 @@ add_sums(int* __restrict__ y, const int* __restrict__ sums, int n) {
     for (int i = threadIdx.x; i < TILE; i += THREADS)
         if (blockIdx.x * TILE + i < n) y[blockIdx.x * TILE + i] += before;
 }
+
+#endif  // WAY 0 or 1
+#endif  // WAY 2 or another

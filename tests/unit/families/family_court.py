@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from msgspec.structs import replace
 
+from kerneltrial.build.entries import entries
 from kerneltrial.build.messages import Compiled
 from kerneltrial.build.nvrtc import compile_source
 from kerneltrial.devices.cpu.device import open_cpu
@@ -21,6 +23,7 @@ from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.holdout import check_holdout, read_holdout
 from kerneltrial.inputs.oracle import load
 from kerneltrial.inputs.plans import plan_path, read_plan
+from kerneltrial.inputs.resolve import parameter_sizes
 from kerneltrial.judge.qualification import Qualified, qualify
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeSetup, Subject
@@ -31,6 +34,8 @@ from kerneltrial.records.contract import Contract
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.store.canonical import digest
+
+Checks = Literal["all", "bounds"]
 
 CLONE = Path(__file__).resolve().parents[3]
 TRIALS = CLONE / "trials"
@@ -44,11 +49,11 @@ def names() -> list[str]:
 class Direct:
     """Runs calls on the `cpu` device of this process (`judge.setup.RunsCalls`).
 
-    `closely`: every check in every run, also where the judge asks for bounds alone; a kernel is then compiled once.
+    `checks`: the same in every run, whatever the judge asks for; a kernel is then compiled once. None: as it asks.
     """
 
-    def __init__(self, closely: bool) -> None:
-        self._closely = closely
+    def __init__(self, checks: Checks | None) -> None:
+        self._checks = checks
         self._loaded: Loaded | None = None
 
     def load(self, binary: Binary) -> None:
@@ -56,17 +61,17 @@ class Direct:
 
     def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
         assert self._loaded is not None
-        if self._closely:
-            conditions = replace(conditions, checks="all")
+        if self._checks is not None:
+            conditions = replace(conditions, checks=self._checks)
         return self._loaded.run(call, values, conditions)
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family by name; its files are read when they are asked for."""
+    """A family by name; its files are read when they are asked for. `checks`: see `Direct`."""
 
     name: str
-    closely: bool = False
+    checks: Checks | None = None
 
     @cached_property
     def config(self) -> Config:
@@ -114,9 +119,11 @@ class Family:
         reply = compile_source(source, options)
         assert isinstance(reply, Compiled), reply
         ptx = reply.ptx.decode()
+        there, wanted = entries(ptx), parameter_sizes(plan, self.contract, "pointer")
+        assert {name: there.get(name) for name in wanted} == wanted
         seen = screen(ptx, Protocol().screening, several_launches=has_several_launches(plan))
         assert seen == (), seen
-        return Subject(binary=Binary(ptx=ptx, cubin=b""), plan=plan, abi="pointer", runner=Direct(self.closely))
+        return Subject(binary=Binary(ptx=ptx, cubin=b""), plan=plan, abi="pointer", runner=Direct(self.checks))
 
     def judge(self, cases: Cases, boundary_shapes: int) -> Judge:
         setup = JudgeSetup(

@@ -41,6 +41,13 @@ def test_a_plan_holds_numbers_for_parameters_and_keeps_dimensions(space: Space) 
     assert plan.scratch[0].elements == "64 * n"
 
 
+@pytest.mark.parametrize(("way", "entries"), [(2, ["scan_once"]), (1, ["scan_alone", "scan_sums", "add_sums"])])
+def test_a_plan_leaves_out_variants_that_no_dimensions_can_reach(way: int, entries: list[str]) -> None:
+    scan = read_space(KERNELS / "scan_i32" / "space.yaml")
+    (variant,) = scan.plan({"THREADS": 128, "ITEMS": 4, "STAGED": 0, "WAY": way, "WINDOW": 1}).variants
+    assert [launch.entry for launch in variant.launches] == entries
+
+
 def test_a_sentence_takes_values_and_words() -> None:
     assert sentence("{A} of {A * 2} at {case}", {"A": 3}, {"case": "8x8"}) == "3 of 6 at 8x8"
 

@@ -4,6 +4,7 @@ A space is the team's own file, so what is wrong with it is an `InputProblem`. I
 `inputs.expressions`; nothing of it is evaluated as Python.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.columns import Columns, Integers, column
 from kerneltrial.propose.search.space_file import Parameters, SpaceFile, filled, read_space_file
-from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.plan import LaunchPlan, Variant
 
 MAXIMUM_CONFIGURATIONS = 20_000
 MAXIMUM_ROWS = 1_000_000  # on the way, before the last constraints
@@ -40,12 +41,20 @@ class Space:
         return ("".join(lines) + self.template).encode()
 
     def plan(self, parameters: Parameters) -> LaunchPlan:
-        """Return the launch plan of one configuration: expressions in the dimensions alone."""
+        """Return the launch plan of one configuration: expressions in the dimensions alone.
+
+        Variants that no dimensions can reach are left out, so that a source need not hold kernels that only other
+        configurations launch.
+        """
         document = filled(msgspec.to_builtins(self.file.plan), self.named(parameters))
         try:
-            return msgspec.convert(document, LaunchPlan)
+            plan = msgspec.convert(document, LaunchPlan)
         except msgspec.ValidationError as fault:
             raise InputProblem(f"{self.path}: plan of {dict(parameters)}: {fault}") from None
+        variants = tuple(_reachable(plan.variants))
+        if not variants:
+            raise InputProblem(f"{self.path}: plan of {dict(parameters)}: no variant holds for any dimensions")
+        return msgspec.structs.replace(plan, variants=variants)
 
     def named(self, parameters: Parameters) -> dict[str, int]:
         """Return the parameters with all derived names."""
@@ -80,6 +89,19 @@ def read_space(path: Path) -> Space:
         if seed.parameters not in configurations:
             raise InputProblem(f"{path}: seeds, number {number}: {seed.parameters} is no valid configuration")
     return Space(path, file, template, configurations, table)
+
+
+def _reachable(variants: Iterable[Variant]) -> Iterator[Variant]:
+    """Variants up to the first that always holds, without those that never do; both as the parameters alone tell."""
+    for variant in variants:
+        try:
+            holds = evaluate(variant.when, {})  # `and` and `or` end at the first part that decides
+        except ExpressionProblem:
+            yield variant  # dimensions decide
+            continue
+        if holds:
+            yield variant
+            return
 
 
 def _read_template(path: Path) -> str:

@@ -1,0 +1,233 @@
+// A space of softmaxes of few, very long rows, y[r, c] = exp(x[r, c] - max x[r, :]) / sum exp(x[r, :] - max x[r, :]).
+//
+// The parameters are macros, defined above this text for each configuration:
+//   THREADS  of a block
+//   VEC      values of one load: 1, 2 or 4
+//   FLIGHT   loads of a thread that are in flight together
+//   CHUNK    columns of a block, where several share a row
+//   WAY      0: one block a row, maximum and sum in one pass, then the quotients
+//            1: two launches of a block a chunk: parts of rows (maximum and sum in one pass), then quotients, for which
+//               each block joins all parts of its row
+//            2: three launches of a block a chunk: maxima, sums, quotients
+//   BACK     1: the quotients' blocks take chunks from the row's end, which was read last and may still be in the cache
+
+constexpr int WARPS = THREADS / 32;
+
+__device__ __forceinline__ float lowest() {
+    return __int_as_float(0xff800000);  // minus infinity
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void get(const float* p, float* v) {
+    if constexpr (WIDTH == 4) {
+        const float4 q = *reinterpret_cast<const float4*>(p);
+        v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+    } else if constexpr (WIDTH == 2) {
+        const float2 q = *reinterpret_cast<const float2*>(p);
+        v[0] = q.x, v[1] = q.y;
+    } else {
+        v[0] = *p;
+    }
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void put(float* p, const float* v) {
+    if constexpr (WIDTH == 4) *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
+    else if constexpr (WIDTH == 2) *reinterpret_cast<float2*>(p) = make_float2(v[0], v[1]);
+    else *p = v[0];
+}
+
+// What is known of a part of a row: its maximum, and the sum of exp(x - maximum). An empty part is {-inf, 0}.
+struct Part {
+    float maximum, sum;
+
+    __device__ __forceinline__ void join(float other_maximum, float other_sum) {
+        const float both = fmaxf(maximum, other_maximum);
+        // equal maxima need no factor; for two of minus infinity it would be NaN
+        const float mine = maximum == both ? sum : sum * expf(maximum - both);
+        const float others = other_maximum == both ? other_sum : other_sum * expf(other_maximum - both);
+        maximum = both;
+        sum = mine + others;
+    }
+};
+
+// Every thread of the block comes here and gets the same part.
+__device__ __forceinline__ Part join_block(Part p) {
+    __shared__ Part parts[WARPS];
+#pragma unroll
+    for (int apart = 16; apart > 0; apart /= 2) {
+        const float maximum = __shfl_xor_sync(0xffffffffu, p.maximum, apart);
+        const float sum = __shfl_xor_sync(0xffffffffu, p.sum, apart);
+        p.join(maximum, sum);
+    }
+    __syncthreads();  // an earlier join of this block may still be read
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = p;
+    __syncthreads();
+    p = parts[0];
+    for (int w = 1; w < WARPS; ++w) p.join(parts[w].maximum, parts[w].sum);
+    return p;
+}
+
+// The thread's values of columns first to last - 1, FLIGHT loads at a time: body(values, column, how many loads).
+template <int WIDTH, class Body>
+__device__ __forceinline__ void each(const float* row, int first, int last, Body body) {
+    for (int i = first + threadIdx.x * WIDTH; i < last; i += THREADS * WIDTH * FLIGHT) {
+        float v[FLIGHT][WIDTH];
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f) {
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
+            if (i + f * THREADS * WIDTH < last) get<WIDTH>(row + i + f * THREADS * WIDTH, v[f]);
+        }
+        body(v, i);
+    }
+}
+
+template <int WIDTH>
+__device__ __forceinline__ Part part_of(const float* row, int first, int last) {
+    Part p = {lowest(), 0.f};
+    each<WIDTH>(row, first, last, [&](const float (&v)[FLIGHT][WIDTH], int) {
+        Part more = {lowest(), 0.f};
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f)
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) more.maximum = fmaxf(more.maximum, v[f][e]);
+        const float from = more.maximum == lowest() ? 0.f : more.maximum;
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f)
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) more.sum += expf(v[f][e] - from);
+        p.join(more.maximum, more.sum);
+    });
+    return join_block(p);
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void write(const float* row, float* to, int first, int last, Part p) {
+    const float scale = 1.f / p.sum;
+    each<WIDTH>(row, first, last, [&](const float (&v)[FLIGHT][WIDTH], int column) {
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f) {
+            if (column + f * THREADS * WIDTH >= last) continue;
+            float quotients[WIDTH];
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) quotients[e] = expf(v[f][e] - p.maximum) * scale;
+            put<WIDTH>(to + column + f * THREADS * WIDTH, quotients);
+        }
+    });
+}
+
+// The block's chunk: blockIdx.x along the row blockIdx.y.
+struct Chunk {
+    long long start;
+    int first, last;
+
+    __device__ __forceinline__ Chunk(int chunk, int cols)
+        : start(static_cast<long long>(blockIdx.y) * cols), first(chunk * CHUNK), last(min(cols, (chunk + 1) * CHUNK)) {}
+};
+
+__device__ __forceinline__ int chunk_to_write() {
+    return BACK == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void whole_row(const float* __restrict__ x, float* __restrict__ y, int cols) {
+    const long long start = static_cast<long long>(blockIdx.x) * cols;
+    write<WIDTH>(x + start, y + start, 0, cols, part_of<WIDTH>(x + start, 0, cols));
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void parts_of_rows(const float* __restrict__ x, float2* partial, int cols) {
+    const Chunk chunk(blockIdx.x, cols);
+    const Part p = part_of<WIDTH>(x + chunk.start, chunk.first, chunk.last);
+    if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(p.maximum, p.sum);
+}
+
+// With WAY 2 a part is a maximum alone: its sum is not there yet.
+template <int WIDTH>
+__device__ __forceinline__ void maxima_of_rows(const float* __restrict__ x, float2* partial, int cols) {
+    const Chunk chunk(blockIdx.x, cols);
+    Part p = {lowest(), 0.f};
+    each<WIDTH>(x + chunk.start, chunk.first, chunk.last, [&](const float (&v)[FLIGHT][WIDTH], int) {
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f)
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) p.maximum = fmaxf(p.maximum, v[f][e]);
+    });
+    p = join_block(p);
+    if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(p.maximum, 0.f);
+}
+
+__device__ __forceinline__ Part joined(const float2* partial, int chunks) {
+    Part p = {lowest(), 0.f};
+    for (int c = threadIdx.x; c < chunks; c += THREADS) {
+        const float2 other = partial[blockIdx.y * chunks + c];
+        p.join(other.x, other.y);
+    }
+    return join_block(p);
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void sums_of_rows(const float* __restrict__ x, const float2* maxima, float2* partial,
+                                             int cols) {
+    const Chunk chunk(blockIdx.x, cols);
+    Part p = joined(maxima, gridDim.x);
+    const float maximum = p.maximum, from = maximum == lowest() ? 0.f : maximum;
+    p.sum = 0.f;
+    each<WIDTH>(x + chunk.start, chunk.first, chunk.last, [&](const float (&v)[FLIGHT][WIDTH], int) {
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f)
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) p.sum += expf(v[f][e] - from);
+    });
+    p = join_block(p);
+    if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(maximum, p.sum);
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void write_rows(const float* __restrict__ x, float* __restrict__ y, const float2* partial,
+                                           int cols) {
+    const Chunk chunk(chunk_to_write(), cols);
+    write<WIDTH>(x + chunk.start, y + chunk.start, chunk.first, chunk.last, joined(partial, gridDim.x));
+}
+
+// Each in two forms: for rows whose length is a multiple of VEC, and for every other.
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+
+#if WAY == 0
+KERNEL row_any(const float* __restrict__ x, float* __restrict__ y, int cols) { whole_row<1>(x, y, cols); }
+#if VEC > 1
+KERNEL row_vectors(const float* __restrict__ x, float* __restrict__ y, int cols) { whole_row<VEC>(x, y, cols); }
+#endif
+#endif
+
+#if WAY == 1
+KERNEL parts_any(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<1>(x, partial, cols); }
+#if VEC > 1
+KERNEL parts_vectors(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<VEC>(x, partial, cols); }
+#endif
+#endif
+
+#if WAY == 2
+KERNEL maxima_any(const float* __restrict__ x, float2* partial, int cols) { maxima_of_rows<1>(x, partial, cols); }
+KERNEL sums_any(const float* __restrict__ x, const float2* maxima, float2* partial, int cols) {
+    sums_of_rows<1>(x, maxima, partial, cols);
+}
+#if VEC > 1
+KERNEL maxima_vectors(const float* __restrict__ x, float2* partial, int cols) { maxima_of_rows<VEC>(x, partial, cols); }
+KERNEL sums_vectors(const float* __restrict__ x, const float2* maxima, float2* partial, int cols) {
+    sums_of_rows<VEC>(x, maxima, partial, cols);
+}
+#endif
+#endif
+
+#if WAY > 0
+KERNEL write_any(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
+    write_rows<1>(x, y, partial, cols);
+}
+#if VEC > 1
+KERNEL write_vectors(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
+    write_rows<VEC>(x, y, partial, cols);
+}
+#endif
+#endif
