@@ -127,6 +127,18 @@ def make(folder: Path, package: Path = PACKAGE) -> Trial:
     return trial
 
 
+def ssh_key(folder: Path, name: str) -> Path:
+    """A fresh key; the public half lies beside it."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)], check=True)
+    return folder / name
+
+
+def signer_line(name: str, namespaces: str, key: Path) -> str:
+    """A line of an allowed_signers file."""
+    kind, text, *_ = Path(f"{key}.pub").read_text().split()
+    return f'{name} namespaces="{namespaces}" {kind} {text}\n'
+
+
 @pytest.fixture(scope="session")
 def make_trial() -> Callable[[Path], Trial]:
     """`make`, for modules that want a trial of their own."""
@@ -134,11 +146,49 @@ def make_trial() -> Callable[[Path], Trial]:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    """A trial that ran to its end; never changed, only copied."""
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with keys of a reviewer, the team and a stranger, and `signers`, the reader's own file of keys."""
+    folder = tmp_path_factory.mktemp("people")
+    reviewer, team, _ = (ssh_key(folder, name) for name in ("reviewer", "team", "stranger"))
+    of_team = signer_line("team@example.org", "kerneltrial-seal,kerneltrial-lock", team)
+    (folder / "signers").write_text(signer_line("rita@example.org", "kerneltrial-receipt", reviewer) + of_team)
+    return folder
+
+
+def with_receipt(trial: Trial, people: Path) -> None:
+    """Lock, hand the page to the reviewer, take the receipt in: what a team does before the first proposal."""
+    (trial.folder / "keys").mkdir()
+    reviewers = signer_line("rita@example.org", "kerneltrial-receipt", people / "reviewer")
+    (trial.folder / "keys/reviewers").write_text(reviewers)
+    trial.config(reviewers="keys/reviewers")
+    locked = trial.kerneltrial("lock", "--sign", str(people / "team"))
+    assert locked.returncode == 0, locked.stderr
+    page = people / "lock-page.txt"
+    shutil.copyfile(trial.results / "signed/lock-page.txt", page)
+    signing = ["ssh-keygen", "-q", "-Y", "sign", "-n", "kerneltrial-receipt", "-f", str(people / "reviewer"), str(page)]
+    (people / "lock-page.txt.sig").unlink(missing_ok=True)
+    subprocess.run(signing, check=True, capture_output=True)
+    received = trial.kerneltrial("receipt", str(people / "lock-page.txt.sig"))
+    assert received.returncode == 0, received.stderr
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, people: Path) -> Trial:
+    """A trial with a receipt that ran to its end; never changed, only copied."""
     trial = make(tmp_path_factory.mktemp("finished") / "home")
+    with_receipt(trial, people)
     ran = trial.run()
     assert ran["propose"] == ITERATIONS
+    return trial
+
+
+@pytest.fixture(scope="session")
+def sealed(finished: Trial, people: Path, tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """A copy of it, sealed and bundled as `bundle.tar`; never changed, only copied."""
+    trial = finished.copy(tmp_path_factory.mktemp("sealed") / "trial")
+    for command in (("seal", "--sign", str(people / "team")), ("bundle", "--out", "bundle.tar")):
+        done = trial.kerneltrial(*command)
+        assert done.returncode == 0, done.stderr
     return trial
 
 

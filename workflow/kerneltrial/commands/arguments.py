@@ -67,6 +67,17 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
             one.add_argument("--keys", type=Path, metavar="FILE", help="OpenSSH allowed_signers, from the people")
             one.add_argument("--at", default="", metavar="DAY", help="when keys must have been valid (today)")
             one.add_argument("--heads", type=Path, metavar="FILE", help="heads that were handed out during the run")
+            one.add_argument(
+                "--recompile",
+                choices=("winner", "all", "none"),
+                help="compile sources again (the winner's of a bundle, none of a trial in its own folder)",
+            )
+            one.add_argument(
+                "--rerun",
+                type=Path,
+                metavar="ORACLE",
+                help="judge winner and baseline again on a device here; ORACLE is Python: a copy that you have read",
+            )
 
 
 def _trial_arguments(one: argparse.ArgumentParser) -> None:

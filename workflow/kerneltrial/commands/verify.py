@@ -40,6 +40,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     )
     with opened(given, root) as place:
         verdict = look(place.config, place.root, brought, place.bundle)
+        _recompile(given, place, verdict)
+        _rerun(given.rerun and root / given.rerun, place, verdict)
         for line in verdict.lines:
             print(line)
         print("\n".join(verdict.table()))
@@ -50,6 +52,38 @@ def run(given: argparse.Namespace, root: Path) -> int:
         )
         _say_where_it_holds(place)
     return 0 if verdict.whole else 1
+
+
+def _recompile(given: argparse.Namespace, place: Place, verdict: Verdict) -> None:
+    asked = given.recompile or ("winner" if given.evidence else "none")
+    if asked == "none":
+        verdict.note("derivation", "nothing was compiled again")
+        return
+    if verdict.problems["bytes"]:
+        verdict.note("derivation", "not compiled again, as the bytes are not whole")
+        return
+    from kerneltrial.stages.recompiled import recompiled
+
+    done = recompiled(place.config, place.root, every=asked == "all")
+    verdict.look("derivation", done.problems)
+    verdict.note("derivation", done.note)
+
+
+def _rerun(oracle: Path | None, place: Place, verdict: Verdict) -> None:
+    if oracle is None:
+        return
+    if verdict.problems["bytes"]:
+        verdict.note("rerun", "the bytes are not whole")
+        return
+    from kerneltrial.devices.device import DeviceProblem
+    from kerneltrial.evidence.sealed import revealed_salt
+    from kerneltrial.stages.judged_again import judged_again
+
+    try:
+        salt = revealed_salt(place.root / results(place.config.trial))
+        verdict.look("rerun", list(judged_again(place.config, place.root, salt, oracle)))
+    except DeviceProblem as problem:
+        verdict.note("rerun", str(problem))
 
 
 def _say_where_it_holds(place: Place) -> None:

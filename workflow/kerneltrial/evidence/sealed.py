@@ -120,6 +120,15 @@ def _salt(evidence: Evidence, seal: Seal) -> Iterator[str]:
             yield f"signed/seal.json: the salt draws other sealed cases for candidate {candidate[:12]}"
 
 
+def revealed_salt(results: Path) -> bytes:
+    """The salt that the seal reveals."""
+    try:
+        return bytes.fromhex(decode(Seal, Signed(results).seal.read_bytes()).salt)
+    except (OSError, ValueError):
+        why = "signed/seal.json: there is none; sealed cases are revealed by `kerneltrial seal`"
+        raise EvidenceProblem(why) from None
+
+
 def judged_candidates(results: Path) -> dict[str, int]:
     """How many sealed cases each candidate was judged on, of those that came so far."""
     found = {}

@@ -1,0 +1,95 @@
+"""Sources compiled again for a verification: by the locked compiler the same PTX and machine code come out."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kerneltrial.build.builder import preload
+from kerneltrial.dag import graph
+from kerneltrial.inputs.config import Config
+from kerneltrial.inputs.toolchain import toolchain
+from kerneltrial.records.build import Build, Built, Cubin
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.decision import Decision, Winner
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.proposal import Proposal
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.compiling import open_builder
+from kerneltrial.stages.running import job_of
+from kerneltrial.store import envelopes
+from kerneltrial.store.canonical import convert
+from kerneltrial.store.objects import Objects
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """What did not come out again, and a word on what was compiled."""
+
+    problems: tuple[str, ...]
+    note: str
+
+
+def recompiled(config: Config, root: Path, every: bool) -> Recompiled:
+    """Compile the winner again, or with `every` all candidates, each in a limited child, and compare digests.
+
+    Bytes are compared only under the same versions of all compiler packages; under others a difference would show
+    nothing.
+    """
+    lock_envelope = envelopes.read(root / graph.record_path(config.trial, "lock"))
+    if lock_envelope is None:
+        return Recompiled((), "not compiled again: there is no lock")
+    lock = convert(Lock, lock_envelope.body)
+    now = toolchain()
+    other = [name for name, version in sorted(lock.toolchain.items()) if now.get(name) != version]
+    if other:
+        return Recompiled((), f"not compiled again: another {', '.join(other)} is here")
+    winner = _winner(config, root)
+    if not every and winner is None:
+        return Recompiled((), "not compiled again: there is no winner")
+    wanted = None if every or winner is None else winner.candidate
+    iterations = [winner.iteration] if wanted and winner else graph.iterations_present(config.trial, root)
+    problems, count = list[str](), 0
+    for iteration in iterations:
+        found = list(_pairs(config, root, iteration, wanted))
+        count += len(found)
+        problems += _differences(config, root, lock, iteration, found)
+    return Recompiled(tuple(problems), f"{'all ' if every else ''}{count} compiled again")
+
+
+def _winner(config: Config, root: Path) -> Winner | None:
+    envelope = envelopes.read(root / graph.record_path(config.trial, "decide"))
+    winner = convert(Decision, envelope.body).winner if envelope else None
+    return winner if isinstance(winner, Winner) else None
+
+
+def _pairs(config: Config, root: Path, iteration: int, wanted: str | None) -> Iterator[tuple[Candidate, Built]]:
+    read = [envelopes.read(root / graph.record_path(config.trial, stage, iteration)) for stage in ("propose", "build")]
+    if read[0] is None or read[1] is None:
+        return  # named as torn or missing elsewhere
+    proposal, build = convert(Proposal, read[0].body), convert(Build, read[1].body)
+    candidates = {candidate.id: candidate for candidate in proposal.candidates}
+    for built in build.candidates:
+        if isinstance(built, Built) and wanted in (None, built.candidate) and built.candidate in candidates:
+            yield candidates[built.candidate], built
+
+
+def _differences(
+    config: Config, root: Path, lock: Lock, iteration: int, found: list[tuple[Candidate, Built]]
+) -> Iterator[str]:
+    if not found:
+        return
+    job = job_of(config, "build", iteration, root)
+    sources = [(candidate, job.objects.get(candidate.source)) for candidate, _ in found]
+    with tempfile.TemporaryDirectory() as scratch, Nursery(preload({c.language for c, _ in found})) as nursery:
+        again = open_builder(job, lock, nursery).build_all(sources, Objects(Path(scratch)))
+    path = graph.record_path(config.trial, "build", iteration)
+    for (candidate, told), made in zip(found, again, strict=True):
+        if not isinstance(made, Built):
+            yield f"{path}: candidate {candidate.id[:12]} does not compile again: {made.detail.splitlines()[0]}"
+        elif (made.ptx, _machine(made)) != (told.ptx, _machine(told)):
+            yield f"{path}: candidate {candidate.id[:12]}: its source compiles to another binary than is here"
+
+
+def _machine(built: Built) -> str:
+    return built.cubin.digest if isinstance(built.cubin, Cubin) else ""
