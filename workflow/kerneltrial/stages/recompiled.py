@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerneltrial.build.builder import preload
+from kerneltrial.build.preloading import preload
 from kerneltrial.dag import graph
 from kerneltrial.inputs.config import Config
 from kerneltrial.inputs.toolchain import toolchain
