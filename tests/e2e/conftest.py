@@ -123,7 +123,7 @@ def make(folder: Path, package: Path = PACKAGE) -> Trial:
         "  - {name: ragged, kind: correctness, dimensions: {n: 103}, seed: 1}\n"
         "  - {name: large, kind: performance, dimensions: {n: 2048}, seed: 2}\n"
     )
-    trial.config(protocol__boundary_shapes=3)
+    trial.config(protocol__boundary_shapes=3, protocol__budget_instructions=20_000_000)  # what hangs is told at once
     return trial
 
 

@@ -29,6 +29,8 @@ _KEPT = (
     "LD_LIBRARY_PATH",
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
 )
 
 
@@ -130,7 +132,6 @@ def environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",  # a process with threads is not to be forked
         "OMP_NUM_THREADS": "1",
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": os.pathsep.join(paths),
         "TZ": "UTC",

@@ -163,6 +163,7 @@ def _become_child(talk: socket.socket, written: int, opening: Opening, means: Me
         os.closerange(_TALK + 1, 1 << 20)
         os.chdir("/")
         os.umask(0o077)
+        sys.dont_write_bytecode = True  # the clean process may keep what it compiled; a child keeps nothing
         confine(opening.limits, opening.view, means)
         code = child.run(opening.function, socket.socket(fileno=_TALK))
     except SystemExit as wanted:
