@@ -31,13 +31,17 @@ CHEAT = "__device__ float kept[4096];\n" + LOOP.replace("out[i] = fmaf", "kept[i
 BROKEN = 'extern "C" __global__ void scale_add(const float* x) { this is not C++; }\n'
 
 
-def reply(source, hypothesis, grid="4"):
+def text(source, hypothesis, grid="4"):
     launch = {"entry": "scale_add", "grid": [grid, "1", "1"], "block": ["128", "1", "1"],
               "args": ["x", "y", "out", "n", "alpha"], "cluster": ["1", "1", "1"], "cooperative": False,
               "shared_bytes": "0"}  # fmt: skip
     plan = {"scratch": [], "variants": [{"when": "1", "launches": [launch]}]}
     whole = {"language": "cuda_cpp", "hypothesis": hypothesis, "pattern": "hardware", "source": source, "plan": plan}
-    return responses(json.dumps(whole))
+    return json.dumps(whole)
+
+
+def reply(source, hypothesis, grid="4"):
+    return responses(text(source, hypothesis, grid))
 
 
 SCRIPT = [
@@ -203,3 +207,33 @@ def test_two_trials_are_compared(driven, tmp_path):
     assert lines["attempts"].split()[-2:] == ["7", "7"]
     assert "7000 / 3500" in lines["tokens in/out"]
     assert trial.kerneltrial("compare", "tiny", "third").returncode == 3
+
+
+AGENT = """#!/bin/sh
+kerneltrial try wrong.json > wrong.txt && exit 1
+grep -q wrong_values wrong.txt || exit 1
+kerneltrial try good.json > good.txt || exit 1
+cp good.json proposal.json
+"""
+
+
+def test_a_program_tries_its_drafts_and_the_trial_judges_what_it_proposes(tmp_path, make_trial):
+    trial = make_trial(tmp_path / "home")
+    folder = trial.folder / "agent"
+    folder.mkdir()
+    (folder / "agent.sh").write_text(AGENT)
+    (folder / "wrong.json").write_text(text(WRONG, "a first draft"))
+    (folder / "good.json").write_text(text(LOOP, "the second"))
+    trial.config(proposer="command", program="agent", command={"words": ["./agent.sh"], "wall_s": 120})
+    trial.config(protocol__boundary_shapes=0, protocol__repeats=1)
+    play(trial, set(graph.STAGES) - {"confirm", "decide", "report"}, 1)
+    attempts = bodies(trial, "proposal")[0]["attempts"]
+    assert [attempt["state"] for attempt in attempts] == ["tried", "tried", "proposed"]
+    assert attempts[0]["outcome"]["reason"] == "wrong_values"
+    (timing,) = bodies(trial, "timing")[0]["candidates"]
+    assert attempts[1]["outcome"] == {"verdict": "right", "ratio": timing["geometric_mean"]}
+    again = len(list(trial.results.glob("measurements/*.json")))
+    run_stage(read(trial.folder / "config.yaml", {}), "propose", 1, "0" * 64, trial.folder)
+    assert bodies(trial, "proposal")[0]["attempts"] == attempts
+    assert len(list(trial.results.glob("measurements/*.json"))) == again
+    assert len(list(trial.results.glob("runs/*.json"))) == 1

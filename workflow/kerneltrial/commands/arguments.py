@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": "say what is installed, which device there is, and what is missing",
     "compare": "show two trials side by side: what differs, attempts, best, cost",
     "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
+    "try": "have a draft judged, from within a program that proposes",
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
@@ -39,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command not in ("doctor", "init", "compare", "prices"):
+        if command not in ("doctor", "init", "compare", "prices", "try"):
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
@@ -54,6 +55,8 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
         case "compare":
             one.add_argument("first", metavar="A", help="a trial under results/, or the path of its results")
             one.add_argument("second", metavar="B")
+        case "try":
+            one.add_argument("draft", type=Path, metavar="FILE", help="JSON in the form of schema.json")
         case "prices":
             one.add_argument("model", metavar="MODEL")
         case "receipt":
@@ -89,6 +92,6 @@ def _trial_arguments(one: argparse.ArgumentParser) -> None:
 
 def dispatch(given: argparse.Namespace, root: Path) -> int:
     """Run what was asked for; return the exit status."""
-    name = "stage" if given.command in STAGES else given.command
+    name = "stage" if given.command in STAGES else {"try": "try_draft"}.get(given.command, given.command)
     status: int = importlib.import_module(f"kerneltrial.commands.{name.replace('-', '_')}").run(given, root)
     return status

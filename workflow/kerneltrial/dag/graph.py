@@ -78,10 +78,12 @@ STAGES: dict[str, Stage] = {  # in topological order
     "prize": Stage("prize", reads=("policy", "prices", "workload"), same=("qualify",), ledger=True),
     "propose": Stage(
         "proposal",
-        sources=("space", "candidates", "baseline", "replies", "program"),
+        reads=("program",),
+        sources=("space", "candidates", "baseline", "replies", "program", "contract", "cases", "oracle"),
         same=("lock", "qualify"),
         earlier=("propose", "build", "validate", "time"),
         after=("prize",),
+        code=_RUNNER + _COMPILER,
         loop=True,
     ),
     "build": Stage(

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from kerneltrial.records.build import Build, Built, NotBuilt
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
-from kerneltrial.records.proposal import Attempt, Duplicate, Proposal, Proposed, Unusable
+from kerneltrial.records.proposal import Attempt, Duplicate, Proposal, Proposed, Try, TryWrong, Unusable
 from kerneltrial.records.reason import Reason, ReasonClass
 from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import Invalid, SkippedCandidate, Unchecked, Validated, Validation
@@ -21,6 +21,7 @@ class Fate(Enum):
 
     UNUSABLE = "unusable"
     DUPLICATE = "duplicate"
+    TRIED = "tried"
     NOT_BUILT = "not_built"
     INVALID = "invalid"
     UNCHECKED = "unchecked"
@@ -30,7 +31,7 @@ class Fate(Enum):
     HELD = "held"
 
 
-_BUILT = frozenset(Fate) - {Fate.UNUSABLE, Fate.DUPLICATE, Fate.NOT_BUILT}
+_BUILT = frozenset(Fate) - {Fate.UNUSABLE, Fate.DUPLICATE, Fate.TRIED, Fate.NOT_BUILT}
 _VALID = _BUILT - {Fate.INVALID, Fate.UNCHECKED}
 
 
@@ -118,12 +119,24 @@ def _of(iteration: Iteration) -> Iterator[Standing]:
         start = Standing(iteration=iteration.number, attempt=attempt)
         if isinstance(attempt, Unusable):
             yield replace(start, fate=Fate.UNUSABLE, reason=attempt.reason, detail=attempt.detail)
+        elif isinstance(attempt, Try):
+            yield _tried(start, attempt)
         elif isinstance(attempt, Duplicate):
             yield replace(start, candidate=attempt.duplicate_of, fate=Fate.DUPLICATE)
         else:
             key = attempt.candidate.id
             start = replace(start, candidate=key)
             yield _made(start, build[key], validation[key]) or _judged(start, timing[key], holdout[key])
+
+
+def _tried(start: Standing, attempt: Try) -> Standing:
+    """A program's own try: its candidate is nobody's unless it is proposed too."""
+    outcome = attempt.outcome
+    if isinstance(outcome, TryWrong):
+        detail = f"the proposer's own try, {outcome.stage}: {outcome.detail}"
+        return replace(start, fate=Fate.TRIED, reason=outcome.reason, detail=detail)
+    figure = f", {outcome.ratio:.3f} times the baseline" if outcome.ratio else ""
+    return replace(start, fate=Fate.TRIED, detail=f"the proposer's own try: right{figure}")
 
 
 def _made(start: Standing, build: Built | NotBuilt, validation: ValidationEntry) -> Standing | None:

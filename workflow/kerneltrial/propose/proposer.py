@@ -6,7 +6,18 @@ from typing import Protocol
 from kerneltrial.propose.history import History
 from kerneltrial.records.candidate import Candidate, Language
 from kerneltrial.records.plan import LaunchPlan
-from kerneltrial.records.proposal import Attempt, Duplicate, ModelUsage, Origin, Proposal, Proposed, Unusable
+from kerneltrial.records.proposal import (
+    Attempt,
+    Duplicate,
+    ModelUsage,
+    Origin,
+    Proposal,
+    Proposed,
+    Try,
+    TryRight,
+    TryWrong,
+    Unusable,
+)
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.record import Digest, Record
 from kerneltrial.store.canonical import canonical, digest
@@ -23,6 +34,13 @@ class Draft(Record):
     source: bytes
     plan: LaunchPlan
     origin: Origin
+
+
+class Tried(Record, tag_field="state", tag="tried"):
+    """A draft that a program had judged while it worked, and what it was told."""
+
+    draft: Draft
+    outcome: TryRight | TryWrong
 
 
 class Proposer(Protocol):
@@ -52,25 +70,38 @@ def identified(language: Language, source: Digest, plan: LaunchPlan) -> Candidat
 
 def assemble(
     proposer: str,
-    drafts: Sequence[Draft | Unusable],
+    drafts: Sequence[Draft | Unusable | Tried],
     history: History,
     objects: Objects,
     usage: ModelUsage = NO_USAGE,
 ) -> Proposal:
     """Store the drafts' sources and return the proposal, attempts in the order of the drafts.
 
-    A candidate that an earlier iteration proposed, or that stands earlier in this one, is a `Duplicate`; a source that
-    no compiler should see is `Unusable` (SOURCE_REFUSED).
+    A draft that was only tried is a `Try`. A candidate that an earlier iteration proposed, or that stands earlier in
+    this one, is a `Duplicate`; a source that no compiler should see is `Unusable` (SOURCE_REFUSED).
     """
     known = set(history.candidates)
     attempts: list[Attempt] = []
     for draft in drafts:
-        attempt = draft if isinstance(draft, Unusable) else _attempt(draft, known)
+        attempt = _of(draft, known)
+        if isinstance(attempt, Try) and isinstance(draft, Tried):
+            objects.put(draft.draft.source)
         if isinstance(attempt, Proposed) and isinstance(draft, Draft):
             objects.put(draft.source)
             known.add(attempt.candidate.id)
         attempts.append(attempt)
     return Proposal(proposer=proposer, attempts=tuple(attempts), usage=usage)
+
+
+def _of(draft: Draft | Unusable | Tried, known: set[str]) -> Attempt:
+    if isinstance(draft, Unusable):
+        return draft
+    if isinstance(draft, Draft):
+        return _attempt(draft, known)
+    problem = _source_problem(draft.draft.source)
+    if problem:
+        return Unusable(reason=Reason.SOURCE_REFUSED, detail=problem)
+    return Try(candidate=candidate_of(draft.draft), origin=draft.draft.origin, outcome=draft.outcome)
 
 
 def _attempt(draft: Draft, known: set[str]) -> Attempt:

@@ -44,6 +44,8 @@ def reply_schema(languages: Sequence[str]) -> dict[str, Any]:
 
 def draft_of(document: Any, languages: Sequence[str], parents: Sequence[Digest] = ()) -> Draft | Unusable:
     """Return the draft in JSON types `document`, or what is wrong with them as UNUSABLE_REPLY."""
+    if not isinstance(document, dict):
+        return _unusable("it is no JSON object")
     try:
         reply = msgspec.convert(with_text_expressions(document), ProposalReply)
     except (msgspec.ValidationError, RecursionError) as fault:

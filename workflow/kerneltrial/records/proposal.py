@@ -35,7 +35,31 @@ class Unusable(Record, tag_field="state", tag="unusable"):
     detail: Text
 
 
-Attempt = Proposed | Duplicate | Unusable
+class TryRight(Record, tag_field="verdict", tag="right"):
+    """Every check of the public cases passed; `ratio` is baseline over draft, 0 where it could not be measured."""
+
+    ratio: float
+
+
+class TryWrong(Record, tag_field="verdict", tag="wrong"):
+    """It ended in `stage`, or could not be judged there (`reason` is then none of the candidate's own)."""
+
+    stage: str
+    reason: Reason
+    detail: Text
+
+
+class Try(Record, tag_field="state", tag="tried"):
+    """A draft that a program had judged on the public cases while it worked. Only what it proposes at its end is judged
+    by the trial.
+    """
+
+    candidate: Candidate
+    origin: Origin
+    outcome: TryRight | TryWrong
+
+
+Attempt = Proposed | Duplicate | Unusable | Try
 
 
 class ModelUsage(Record):

@@ -16,6 +16,7 @@ MEANING: dict[Outcome, str] = {
 FATES: dict[Fate, str] = {
     Fate.UNUSABLE: "no candidate",
     Fate.DUPLICATE: "duplicate",
+    Fate.TRIED: "only tried",
     Fate.NOT_BUILT: "not built",
     Fate.INVALID: "wrong",
     Fate.UNCHECKED: "unchecked",

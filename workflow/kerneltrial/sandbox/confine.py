@@ -30,7 +30,8 @@ def confine(limits: Limits, view: View, means: Means) -> None:
     if not view.driver:
         libc.drop_capabilities()
     if means.seccomp:
-        seccomp.restrict(view.driver, threads_only=limits.processes == 1 and not view.driver)
+        threads_only = limits.processes == 1 and not view.driver
+        seccomp.restrict(view.driver, threads_only=threads_only, programs=bool(view.execute))
 
 
 def _limit(limits: Limits, view: View, means: Means) -> None:
@@ -71,6 +72,8 @@ def _rules(view: View) -> Iterable[tuple[str, int]]:
         yield path, _READ
     for path in view.write:
         yield path, _READ | _WRITE
+    for path in view.execute:
+        yield path, _READ | landlock.EXECUTE
 
 
 def _python_folders() -> Iterable[str]:

@@ -28,6 +28,8 @@ class Limits(Record):
 class View(Record):
     """Paths that a child may read, and those that it may also write; a folder stands for all below it.
 
+    Programs may be started only from below `execute`, whose files can be read too; without any, no program can.
+
     `python` adds the folders that an import may touch: the standard library, site-packages, the packages that the
     nursery holds, and the system's libraries. `driver` is for the child that opens a GPU: it may read everything, run
     the driver's own programs, write to `/dev`, `/proc` and `/tmp`, and see the host's process ids (NVML names
@@ -36,5 +38,6 @@ class View(Record):
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+    execute: tuple[str, ...] = ()
     python: bool = True
     driver: bool = False

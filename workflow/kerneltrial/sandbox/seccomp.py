@@ -60,13 +60,12 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {
 }
 _NOT_FOR_DRIVERS: dict[str, tuple[int | None, int | None]] = {
     "perf_event_open": (298, 241),
-    "execve": (59, 221),
-    "execveat": (322, 281),
     "socket": (41, 198),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }
+_PROGRAMS: dict[str, tuple[int | None, int | None]] = {"execve": (59, 221), "execveat": (322, 281)}
 _FORKS: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 
@@ -85,19 +84,24 @@ def available() -> bool:
         return False
 
 
-def restrict(driver: bool, threads_only: bool) -> None:
-    """Take calls away for good: fewer for a `driver`; new processes too where `threads_only`. Needs `no_new_privs`."""
-    code = program(libc.MACHINE, driver, threads_only)
+def restrict(driver: bool, threads_only: bool, programs: bool = False) -> None:
+    """Take calls away for good: fewer for a `driver`; new processes too where `threads_only`. Needs `no_new_privs`.
+
+    `programs` leaves the calls that start a program; Landlock then says which.
+    """
+    code = program(libc.MACHINE, driver, threads_only, programs)
     described = _Program(len(code) // 8, code)
     libc.prctl(libc.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(described))
 
 
-def program(machine: str, driver: bool, threads_only: bool) -> bytes:
+def program(machine: str, driver: bool, threads_only: bool, programs: bool = False) -> bytes:
     """The filter as bytes of `struct sock_filter`."""
     column = 0 if machine == "x86_64" else 1
     named = dict(_CALLS)
     if not driver:
         named |= _NOT_FOR_DRIVERS
+        if not programs:
+            named |= _PROGRAMS
     if threads_only:
         named |= _FORKS
     denied = [number for numbers in named.values() if (number := numbers[column]) is not None]

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,14 @@ TIMING = frozenset({"qualify", "time", "confirm"})
 
 class CardProblem(Problem):
     """The card's lock file cannot be used."""
+
+
+_seconds = [0.0]
+
+
+def seconds_held() -> float:
+    """For how long this process has held the card so far, in seconds."""
+    return _seconds[0]
 
 
 @contextlib.contextmanager
@@ -35,7 +44,11 @@ def held(stage: str, folder: Path | None = None) -> Iterator[None]:
     descriptor = _open(path)
     try:
         _wait(descriptor, fcntl.LOCK_EX if stage in TIMING else fcntl.LOCK_SH)
-        yield
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            _seconds[0] += time.monotonic() - begun
     finally:
         os.close(descriptor)
 

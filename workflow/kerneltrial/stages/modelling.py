@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from kerneltrial.dag.graph import again_path, fragment_path
@@ -41,10 +42,15 @@ def known(job: Job, lock: Lock) -> Known:
     return Known(
         lock=lock,
         qualification=job.record("qualify", Qualification),
-        baseline_source=job.source("baseline").read_text(encoding="utf-8"),
+        baseline_source=_text(job.source("baseline")),
         read=job.objects.get,
         folders=(job.root,),
     )
+
+
+def _text(path: Path) -> str:
+    """The baseline's source; one that is given as a binary has none here."""
+    return path.read_text(encoding="utf-8") if path.suffix == ".cu" else "(given as a binary: its source is not here)"
 
 
 def samples_before(job: Job) -> int:

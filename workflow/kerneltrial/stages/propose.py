@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kerneltrial.dag.graph import record_path
 from kerneltrial.propose.files import Files
 from kerneltrial.propose.history import Iteration, history_of
-from kerneltrial.propose.proposer import NO_USAGE, Draft, assemble
+from kerneltrial.propose.proposer import NO_USAGE, Draft, Tried, assemble
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.build import Build
 from kerneltrial.records.lock import Lock
@@ -48,13 +48,19 @@ def _withheld(job: Job) -> Unusable | None:
     return None
 
 
-def _asked(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> tuple[Sequence[Draft | Unusable], ModelUsage]:
+def _asked(
+    job: Job, lock: Lock, iterations: Sequence[Iteration]
+) -> tuple[Sequence[Draft | Unusable | Tried], ModelUsage]:
     """Drafts and what a model charged for them. Proposers are imported late: a model's SDK takes seconds."""
     count = lock.candidates_per_iteration
     if lock.proposer in ("openai", "replay"):
         from kerneltrial.stages.modelling import ask_model
 
         return ask_model(job, lock, iterations)
+    if lock.proposer == "command":
+        from kerneltrial.stages.trying import ask_program
+
+        return ask_program(job, lock, iterations), NO_USAGE
     if lock.proposer == "files":
         return Files(job.source("candidates").parent).propose(history_of(iterations), count), NO_USAGE
     search = open_search(job.source("space"), lock.cases, lock.device, lock.seed)

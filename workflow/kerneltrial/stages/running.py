@@ -47,7 +47,8 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
         alone = time.monotonic()
         ready = dataclasses.replace(job, nursery=nursery)
         body = importlib.import_module(f"kerneltrial.stages.{stage}").run(ready)
-    device_s = time.monotonic() - alone if on_card else 0.0
+    # A proposer's tries hold the card one by one; a stage of the device holds it to its end.
+    device_s = time.monotonic() - alone if on_card else card.seconds_held()
     envelope = envelopes.seal(stage, iteration, want, body)
     path = root / graph.record_path(config.trial, stage, iteration)
     usage = _usage(time.monotonic() - started, device_s)

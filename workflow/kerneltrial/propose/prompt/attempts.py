@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kerneltrial.propose.history import Iteration
 from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
-from kerneltrial.records.proposal import Duplicate, Origin, Proposed, Unusable
+from kerneltrial.records.proposal import Duplicate, Origin, Proposed, Try, TryRight, TryWrong, Unusable
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed, Untimed
 from kerneltrial.records.validation import Invalid, Unchecked, Validated
@@ -65,10 +65,19 @@ def _of(number: int, iteration: Iteration) -> Iterator[Told]:
                 yield Told(0, number, "unusable", reason=reason, detail=detail)
             case Duplicate(duplicate_of=same, origin=origin):
                 yield Told(0, number, "duplicate", origin, detail=same)
+            case Try(candidate=candidate, origin=origin, outcome=outcome):
+                yield _tried(Told(0, number, "unknown", origin, candidate), outcome)
             case Proposed(candidate=candidate, origin=origin):
                 start = Told(0, number, "unknown", origin, candidate)
                 name = candidate.id
                 yield _ended(start, built.get(name), judged.get(name), timed.get(name))
+
+
+def _tried(start: Told, outcome: TryRight | TryWrong) -> Told:
+    if isinstance(outcome, TryRight):
+        return replace(start, state="measured" if outcome.ratio else "right", ratio=outcome.ratio)
+    state = "not_built" if outcome.stage == "build" else "wrong"
+    return _fault(start, state, outcome.reason, outcome.detail)
 
 
 def _ended(start: Told, built: object, judged: object, timed: object) -> Told:

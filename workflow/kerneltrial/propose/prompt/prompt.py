@@ -71,6 +71,11 @@ def prompt(known: Known, iterations: Sequence[Iteration], sample: int = 1) -> Pr
     return Prompt(_scrubbed(known, _instructions(known)), _scrubbed(known, feedback), parents)
 
 
+def program_text(lock: Lock) -> str:
+    """What a program has to know beyond the prompt: how to answer, and how to have a draft judged."""
+    return _rendered("program.md.j2", command=lock.command, timed=lock.device.kind == "cuda")
+
+
 def _instructions(known: Known) -> str:
     lock, performance = known.lock, known.qualification.performance
     timed = isinstance(performance, BaselineLatency)

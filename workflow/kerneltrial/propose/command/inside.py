@@ -1,0 +1,116 @@
+"""What runs in the confined child: it starts the program, hands its tries to the parent, and reads what it left.
+
+The program has this process's rights and may do with the folder what it likes; nothing that comes from here is believed
+by the parent, which sees bytes only.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+MAXIMUM_BYTES = 2_000_000
+MAILBOX = ".kerneltrial"
+_POLL_S = 0.03
+_OUTPUT = ".kerneltrial/output.txt"
+_TAIL = 2_000
+
+
+def serve(argument: bytes, requests: Any) -> None:
+    """The child's function. A request of the parent answers the last try; a reply is the next try, or the end."""
+    order = msgspec.msgpack.decode(argument)
+    folder = Path(order["folder"])
+    _lay_out(folder, order["files"])
+    deadline = time.monotonic() + order["wall_s"]
+    requests.get()
+    with _started(order["words"], folder, order["python_path"]) as program:
+        while True:
+            waiting = _next_try(folder)
+            if waiting is not None:
+                requests.reply(msgspec.msgpack.encode({"kind": "try", "draft": _bounded(waiting)}))
+                answer = requests.get()
+                if answer is None:
+                    return
+                _write(waiting.with_suffix(".result"), answer)
+            elif program.poll() is not None or time.monotonic() >= deadline:
+                break
+            else:
+                time.sleep(_POLL_S)
+        status = program.poll()
+    left = _bounded(folder / "proposal.json")
+    output = _bounded(folder / _OUTPUT)[-_TAIL:]
+    requests.reply(msgspec.msgpack.encode({"kind": "end", "status": status, "left": left, "output": output}))
+    requests.get()
+
+
+def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
+    (folder / MAILBOX).mkdir()
+    (folder / "tmp").mkdir()
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if content.startswith(b"#!") else 0o644)
+    command = folder / "bin" / "kerneltrial"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m kerneltrial "$@"\n')
+    command.chmod(0o755)
+
+
+@contextlib.contextmanager
+def _started(words: list[str], folder: Path, python_path: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The program in a process group of its own, which ends with the `with`."""
+    environment = {
+        "PATH": f"{folder}/bin:{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "TMPDIR": f"{folder}/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": python_path,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "KERNELTRIAL_TRY": f"{folder}/{MAILBOX}",
+    }
+    with open(folder / _OUTPUT, "wb") as output:
+        try:
+            program = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+        except OSError as fault:
+            output.write(f"{words[0]}: {fault.strerror}; it is not on the PATH, or not beside the prompt\n".encode())
+            program = subprocess.Popen(["false"], cwd=folder, env=environment)
+    try:
+        yield program
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, 9)
+        program.wait()
+
+
+def _next_try(folder: Path) -> Path | None:
+    waiting = (path for path in sorted((folder / MAILBOX).glob("try-*.json")))
+    return next((path for path in waiting if not path.with_suffix(".result").exists()), None)
+
+
+def _bounded(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAXIMUM_BYTES)
+    except OSError:
+        return b""
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(".part")
+    temporary.write_bytes(content)
+    temporary.rename(path)
