@@ -6,7 +6,7 @@ from math import exp
 from pathlib import Path
 from statistics import median
 
-from kerneltrial.build.builder import preload
+from kerneltrial.build.preloading import preload
 from kerneltrial.devices.device import Refused, Samples
 from kerneltrial.judge.validation import Judge
 from kerneltrial.measure.score import score
