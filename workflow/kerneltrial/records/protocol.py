@@ -29,6 +29,7 @@ class Protocol(Record):
     precision: Decimal = Decimal("0.0025")
     confidence: Decimal = Decimal("0.95")
     clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
+    profile: Literal["none", "ncu"] = "none"
     budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
     screening: Screening = Screening()
 

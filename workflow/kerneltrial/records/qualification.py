@@ -5,6 +5,7 @@ import msgspec
 from kerneltrial.records.build import Built
 from kerneltrial.records.compilers import Compilers
 from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.profile import NOT_ASKED, NoProfile, Profiled
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Count, Digest, Record
 from kerneltrial.records.roofline import Ceilings, Floor, NoCeilings, NoFloor
@@ -68,7 +69,8 @@ class BaselineCounts(Record, tag_field="kind", tag="counts"):
 class Qualification(Record):
     """The trial may begin. A case that cannot fail anyone stops the trial and leaves no record.
 
-    `compilers` stand beside the baseline where the contract names a torch expression and a GPU times it.
+    `compilers` stand beside the baseline where the contract names a torch expression and a GPU times it; `profile`
+    holds the baseline's counters where the protocol asks for them.
     `baseline_errors` holds, for each given and boundary case, one entry a draw: what candidates are compared with.
     """
 
@@ -80,3 +82,4 @@ class Qualification(Record):
     performance: BaselineLatency | BaselineCounts
     unchecked: tuple[Finding, ...]
     compilers: Compilers = Compilers()
+    profile: Profiled | NoProfile = NOT_ASKED

@@ -1,6 +1,8 @@
 """A timing: how long each valid candidate takes, or on `cpu` what it costs in counts."""
 
 from kerneltrial.records.counts import Counts
+from kerneltrial.records.profile import NOT_ASKED as NOT_PROFILED
+from kerneltrial.records.profile import NoProfile, Profiled
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.record import Digest, Interval, Record
 from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
@@ -39,11 +41,15 @@ class CaseCounts(Record):
 
 
 class Timed(Record, tag_field="state", tag="timed"):
-    """Times from a GPU's clock. `geometric_mean` is that of the speedups over performance cases."""
+    """Times from a GPU's clock. `geometric_mean` is that of the speedups over performance cases.
+
+    `profile` holds counters of an iteration's best candidate, where the protocol asks for them.
+    """
 
     candidate: Digest
     cases: tuple[CaseLatency, ...]
     geometric_mean: float
+    profile: Profiled | NoProfile = NOT_PROFILED
 
 
 class Counted(Record, tag_field="state", tag="counted"):

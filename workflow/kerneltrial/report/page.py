@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from kerneltrial.decide import amounts
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
 from kerneltrial.records.decision import Payback, Unknown, Winner
+from kerneltrial.records.profile import Profiled
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.roofline import NoFloor, Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
@@ -50,6 +51,7 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             attempts=_attempts(table),
             plot=Markup(plot.inline(drawing, alternative)),
             per_case=_per_case(inputs),
+            profiles=_profiles(inputs),
             price_row=_price_row(inputs),
             tornado=_tornado(inputs),
             amendments=changes(inputs.terms),
@@ -146,6 +148,22 @@ def _per_case(inputs: ReportInputs) -> list[dict[str, Any]]:
     if isinstance(figures, Timed):
         return [_timed(case, "the search, not confirmed") for case in figures.cases]
     return [_counted(case) for case in figures.cases] if isinstance(figures, Counted) else []
+
+
+def _profiles(inputs: ReportInputs) -> list[tuple[str, str]]:
+    """What a profiler's counters say of baseline and best, or why there are none; nothing where none were asked for."""
+    if inputs.lock.protocol.profile == "none":
+        return []
+    winner = inputs.decision.winner
+    chosen = winner.candidate if isinstance(winner, Winner) else None
+    figures = next((s.figures for s in inputs.standings if s.proposed and s.candidate == chosen), None)
+    found = [("the baseline", inputs.qualification.profile)]
+    if isinstance(figures, Timed):
+        found.append(("the best candidate", figures.profile))
+    return [
+        (name, f"{p.sentence} (case {p.case})" if isinstance(p, Profiled) else f"no counters: {p.why}")
+        for name, p in found
+    ]
 
 
 def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def counts_of(g: Ground, kernel: Kernel, cases: Sequence[Case]) -> dict[str, Sto
             call = resolve(kernel.plan, g.lock.contract, case.dimensions, kernel.built.abi)
             return runner().count(call, _values(g, case, 0), conditions)
 
-        key = {"counts": _identity(kernel)}
+        key = {"counts": identity(kernel)}
         return {
             case.name: g.job.measurements.once({**key, **_conditions(g, case)}, functools.partial(draw, case), Counts)
             for case in cases
@@ -119,7 +119,7 @@ def is_stored(g: Ground, pair: tuple[Kernel, Kernel], cases: Sequence[Case], ask
 
 def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> dict[str, object]:
     """What a measurement is stored under: binaries, plans, case, protocol, device fingerprint, its role, its clock."""
-    baseline, candidate = (_identity(kernel) for kernel in pair)
+    baseline, candidate = (identity(kernel) for kernel in pair)
     own = {"samples": candidate, "beside": baseline, "role": asked.role, "clock": _clock(g, case, asked)}
     return {**own, **_conditions(g, case)}
 
@@ -191,7 +191,8 @@ def _values(g: Ground, case: Case, draw: int) -> Values:
     return generate(g.lock.contract, case, draw, g.job.source("cases").parent)
 
 
-def _identity(kernel: Kernel) -> dict[str, object]:
+def identity(kernel: Kernel) -> dict[str, object]:
+    """What a measurement of a kernel is stored under: its binary and its plan."""
     cubin = kernel.built.cubin
     return {"binary": cubin.digest if isinstance(cubin, Cubin) else kernel.built.ptx, "plan": kernel.plan}
 

@@ -26,6 +26,7 @@ from kerneltrial.stages.compiling import open_builder, open_given
 from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, ceilings_of, counts_of, performance_cases, samples_of
+from kerneltrial.stages.profiling import profile_of
 
 _COMPILER = preload({"cuda_cpp"})
 
@@ -54,6 +55,7 @@ def run(job: Job) -> Qualification:
         errors = judge.answers.baseline_errors(judge.cases, lock.protocol.draws_per_case)
         performance = _performance(g, baseline, judge.answers)
         compilers = compilers_of(g, baseline, judge.answers)
+        profile = profile_of(g, baseline)
     return Qualification(
         baseline=baseline.built,
         baseline_plan=baseline.plan,
@@ -63,6 +65,7 @@ def run(job: Job) -> Qualification:
         performance=performance,
         unchecked=qualified.unchecked,
         compilers=compilers,
+        profile=profile,
     )
 
 

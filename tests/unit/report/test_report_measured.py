@@ -1,0 +1,74 @@
+"""What the page says of how the figures were come by: looks, drift, compilers, counters."""
+
+import html
+from typing import Any
+
+import msgspec
+import pytest
+from trial_pieces import SQUARE, WIDE, Trial, interval, report_inputs
+from trial_stories import go_shaped
+
+from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
+from kerneltrial.records.profile import NoProfile, Profiled
+from kerneltrial.report.render import contents
+
+GO = go_shaped()
+
+
+def page(trial: Trial) -> str:
+    return " ".join(html.unescape(contents(report_inputs(trial))["report.html"].decode()).split())
+
+
+def with_confirmed(**changes: Any) -> Trial:
+    outcome = msgspec.structs.replace(GO.confirmation.outcome, **changes)
+    return trial(confirmation=msgspec.structs.replace(GO.confirmation, outcome=outcome))
+
+
+def trial(**changes: Any) -> Trial:
+    return Trial(**{**{name: getattr(GO, name) for name in Trial.__dataclass_fields__}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("narrow", "processes", "said"),
+    [
+        (True, 5, "it ended after 5, with every speedup known to 0.25 % on either side"),
+        (False, 10, "it ended after 10, the last it allows, with not every speedup known to 0.25 % on either side"),
+    ],
+)
+def test_where_a_confirmation_ended_and_why(narrow: bool, processes: int, said: str) -> None:
+    looked = msgspec.structs.replace(GO.confirmation.outcome.looked, narrow=narrow, processes=processes)
+    text = page(with_confirmed(looked=looked))
+    assert "lets a confirmation end after 5 or 10 processes" in text
+    assert said in text
+    assert "Student's t at 96.4 %, so that they hold at 95 %" in text
+
+
+def test_a_ratio_that_moved_is_told_beside_its_case_and_a_steady_one_is_not() -> None:
+    square, wide = GO.confirmation.outcome.cases
+    assert "the speedup moved by" not in page(GO)
+    moving = msgspec.structs.replace(wide, drift=interval(1.02, 0.005))
+    assert page(with_confirmed(cases=(square, moving))).count("the speedup moved by 1.020×") == 1
+
+
+def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:
+    entries = (
+        CompilerLatency(name="torch_eager", version="2.99", cases={SQUARE: 8.5, WIDE: 11.0}),
+        NoCompiler(name="torch_compile", why="no C compiler here"),
+    )
+    assert "Beside compilers" not in page(GO)
+    qualified = msgspec.structs.replace(GO.qualification, compilers=Compilers(entries=entries))
+    text = page(trial(qualification=qualified))
+    assert f"torch eager (2.99): {SQUARE} 8.50 µs, {WIDE} 11.0 µs" in text
+    assert "torch compile was not measured: no C compiler here" in text
+
+
+def test_counters_are_told_in_a_sentence_where_they_were_asked_for() -> None:
+    profile = Profiled(case=SQUARE, counters={}, sentence="bound by DRAM at 91 % of the peak")
+    qualified = msgspec.structs.replace(GO.qualification, profile=profile)
+    assert "bound by DRAM" not in page(trial(qualification=qualified))  # nobody asked
+    asked = msgspec.structs.replace(GO.lock, protocol=msgspec.structs.replace(GO.lock.protocol, profile="ncu"))
+    text = page(trial(qualification=qualified, lock=asked))
+    assert f"the baseline: bound by DRAM at 91 % of the peak (case {SQUARE})" in text
+    assert "the best candidate: no counters: not asked for" in text
+    absent = msgspec.structs.replace(GO.qualification, profile=NoProfile(why="ncu is not on the PATH"))
+    assert "the baseline: no counters: ncu is not on the PATH" in page(trial(qualification=absent, lock=asked))
