@@ -61,8 +61,8 @@ class Judge:
             return _invalid(built.candidate, seen[0], (), ("screen",), ())
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
         outcome = self.judge_subject(built.candidate, subject, self.cases)
-        if seen and isinstance(outcome, Validated):
-            return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen))
+        if seen and not isinstance(outcome, Invalid):
+            return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen, outcome))
         return outcome
 
     def judge_subject(
@@ -144,10 +144,11 @@ def has_several_launches(plan: LaunchPlan) -> bool:
     return all(len(variant.launches) > 1 for variant in plan.variants)
 
 
-def _review(seen: Sequence[Finding]) -> str:
+def _review(seen: Sequence[Finding], outcome: Validated | Unchecked) -> str:
+    here = f"not judged here ({outcome.detail})" if isinstance(outcome, Unchecked) else "right in every case"
     return (
-        f"right in every case, and a person must look: {'; '.join(finding.detail for finding in seen)}. Where that is "
-        "harmless, a new trial can say so in its config (protocol.screening, allow)"
+        f"{here}, and a person must look: {'; '.join(finding.detail for finding in seen)}. Where that is harmless, a "
+        "new trial can say so in its config (protocol.screening, allow)"
     )
 
 
