@@ -18,11 +18,18 @@ ABSENT = "0" * 64  # no file has this digest; an input that is absent makes its 
 
 
 class Digests:
-    """Digests of a job's inputs: of a source its bytes, of a record its body."""
+    """Digests of a job's inputs: of a source its bytes, of a record its body. Each is read once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._known: dict[str, str] = {}
+        self._files: tuple[Config, dict[str, tuple[str, ...]]] | None = None
+
+    def files(self, config: Config) -> dict[str, tuple[str, ...]]:
+        """`inputs.sources.sources`, which parses several files: once for one config."""
+        if self._files is None or self._files[0] is not config:
+            self._files = (config, sources(config, self.root))
+        return self._files[1]
 
     def source(self, path: str) -> str:
         if path not in self._known:
@@ -44,7 +51,7 @@ class Digests:
 def made_from(config: Config, stage: str, iteration: int, digests: Digests, code: str) -> MadeFrom:
     """What a record of this job would be made from, if it were made now."""
     spec = graph.STAGES[stage]
-    files = sources(config, digests.root)
+    files = digests.files(config)
     inputs = {path: digests.source(path) for group in spec.sources for path in files.get(group, ())}
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     inputs |= {path: digests.record(path) for path in paths}

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,9 +37,13 @@ class Prepared:
         """The effective config, as the stages read it."""
         return f"{graph.results(self.trial)}/config.json"
 
+    @cached_property
+    def files(self) -> dict[str, tuple[str, ...]]:
+        """The files of each group; they are read once, as every job asks."""
+        return sources(self.config, self.root)
+
     def inputs(self, stage: str, iteration: int) -> list[str]:
-        files = sources(self.config, self.root)
-        names = [path for group in graph.STAGES[stage].sources for path in files.get(group, ())]
+        names = [path for group in graph.STAGES[stage].sources for path in self.files.get(group, ())]
         names += graph.record_inputs(self.trial, stage, iteration, self.iterations)
         return names + graph.received(self.trial, stage, self.root)
 

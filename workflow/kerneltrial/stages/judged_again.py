@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kerneltrial.dag import graph
+from kerneltrial.dag.freshness import Digests
 from kerneltrial.devices.device import DeviceProblem
 from kerneltrial.inputs.config import Config
 from kerneltrial.inputs.holdout import read_holdout
@@ -34,7 +35,7 @@ def judged_again(config: Config, root: Path, salt: bytes, oracle: Path) -> Itera
     winner = convert(Decision, envelope.body).winner if envelope else None
     if not isinstance(winner, Winner):
         raise DeviceProblem("there is no winner to judge again")
-    job = _with_oracle(job_of(config, "holdout", winner.iteration, root), oracle)
+    job = _with_oracle(job_of(config, "holdout", winner.iteration, Digests(root)), oracle)
     candidate, built = next((c, b) for c, b in candidates_and_builds(job) if c.id == winner.candidate and b is not None)
     with ground(job) as g:
         qualification = job.record("qualify", Qualification)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kerneltrial.build.preloading import preload
 from kerneltrial.dag import graph
+from kerneltrial.dag.freshness import Digests
 from kerneltrial.inputs.config import Config
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.build import Build, Built, Cubin
@@ -79,7 +80,7 @@ def _differences(
 ) -> Iterator[str]:
     if not found:
         return
-    job = job_of(config, "build", iteration, root)
+    job = job_of(config, "build", iteration, Digests(root))
     sources = [(candidate, job.objects.get(candidate.source)) for candidate, _ in found]
     with tempfile.TemporaryDirectory() as scratch, Nursery(preload({c.language for c, _ in found})) as nursery:
         again = open_builder(job, lock, nursery).build_all(sources, Objects(Path(scratch)))

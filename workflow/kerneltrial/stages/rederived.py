@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kerneltrial.dag import graph
+from kerneltrial.dag.freshness import Digests
 from kerneltrial.decide.prize import prize
 from kerneltrial.inputs.config import Config
 from kerneltrial.records.problem import Problem
@@ -19,13 +20,14 @@ from kerneltrial.store.canonical import canonical, convert
 
 def differences(config: Config, root: Path) -> Iterator[str]:
     """Paths of records whose body is not what follows from the others, each with a word on it."""
+    digests = Digests(root)
     for stage, iteration in graph.jobs(config.iterations):
         path = graph.record_path(config.trial, stage, iteration)
         envelope = envelopes.read(root / path)
         if stage not in ("prize", "cost", "decide") or envelope is None:
             continue
         try:
-            again = _again(job_of(config, stage, iteration, root))
+            again = _again(job_of(config, stage, iteration, digests))
         except (Problem, ValueError, LookupError, StopIteration, AttributeError) as error:
             # whatever records that contradict each other lead to
             yield f"{path}: cannot be worked out again from the records that are here ({type(error).__name__}: {error})"

@@ -15,7 +15,7 @@ from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
 from kerneltrial.evidence import chain
 from kerneltrial.evidence.sealing import is_sealed
-from kerneltrial.inputs.config import Config, sources
+from kerneltrial.inputs.config import Config
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
 from kerneltrial.stages import card, early
@@ -40,8 +40,9 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
             f"{graph.results(config.trial)} is sealed: nothing is made in it any more; `kerneltrial lock --new` sets "
             "it aside and starts a new trial"
         )
-    want = made_from(config, stage, iteration, Digests(root), code)
-    job = job_of(config, stage, iteration, root)
+    digests = Digests(root)
+    want = made_from(config, stage, iteration, digests, code)
+    job = job_of(config, stage, iteration, digests)
     on_card = early.device_kind(job) == "cuda"
     with early.nursery(job) as nursery, card.held(stage) if on_card else contextlib.nullcontext():
         alone = time.monotonic()
@@ -78,10 +79,10 @@ def _event(envelope: Envelope, usage: Usage) -> dict[str, object]:
     }
 
 
-def job_of(config: Config, stage: str, iteration: int, root: Path) -> Job:
+def job_of(config: Config, stage: str, iteration: int, digests: Digests) -> Job:
     """The job with everything that it may read; raise StoreProblem where a record is missing."""
     spec = graph.STAGES[stage]
-    files = sources(config, root)
+    files, root = digests.files(config), digests.root
     paths = graph.record_inputs(config.trial, stage, iteration, config.iterations)
     return Job(
         stage=stage,
