@@ -202,6 +202,7 @@ def case_latency(key: str, case: str, speedup: float) -> CaseLatency:
     return CaseLatency(
         case=case,
         clock="graph",
+        resolution_us=0.0078125,
         samples=fake(f"samples {key} {case}"),
         warm_us=warm,
         cold_us=round(warm * 1.31, 3),

@@ -158,6 +158,8 @@ def confirmed(case: str, speedup: float, half: float = 0.01) -> ConfirmedCase:
     return ConfirmedCase(
         case=case,
         clock="graph",
+        resolution_us=0.0078125,
+        warm_up="64 calls before each warm reading, the L2 emptied before each cold one",
         samples=tuple(fake(f"{case} process {number}") for number in range(5)),
         processes=5,
         warm_us=round(BASELINE_US[case] / speedup, 3),

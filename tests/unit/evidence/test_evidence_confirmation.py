@@ -9,15 +9,20 @@ import pytest
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.derived import derived_figures
 from kerneltrial.measure.confirm import figures
+from kerneltrial.measure.rounds import case_latency
+from kerneltrial.measure.statistics import geometric_mean, latency_us
 from kerneltrial.records.confirmation import Confirmation, Confirmed
 from kerneltrial.records.envelope import Envelope, MadeFrom
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
-from kerneltrial.records.roofline import Floor
+from kerneltrial.records.roofline import NOT_ASKED, Floor
+from kerneltrial.records.timing import Timed
 from kerneltrial.store.canonical import builtins
 from kerneltrial.store.measurements import Measurements
 
+CASES = ("square", "wide")
+WINNER, BINARY = "a" * 64, "b" * 64
 FLOORS = {"square": Floor(floor_us=2.0, bound="fp32", assumes="ordinary units")}
 PROTOCOL = Protocol()
 
@@ -39,15 +44,43 @@ def process(case: str, number: int, spread: float) -> Samples:
     )  # fmt: skip
 
 
+def key(case: str, role: str, binary: str = BINARY) -> dict[str, Any]:
+    return {"case": {"name": case}, "role": role, "samples": {"binary": binary, "plan": {}}}
+
+
+def baseline_of(store: Measurements) -> dict[str, Any]:
+    """The baseline's latency at qualification."""
+    stored = {
+        case: store.once(key(case, "search", "baseline"), lambda c=case: Drawn(samples=process(c, -1, 0.0)), Drawn)
+        for case in CASES
+    }
+    return {
+        "kind": "latency",
+        "cases": {case: latency_us(one.value.samples, ("a", "a2")) for case, one in stored.items()},
+        "samples": {case: one.digest for case, one in stored.items()},
+        "floors": builtins(FLOORS),
+    }
+
+
+def timed_of(store: Measurements) -> dict[str, Any]:
+    """The search's own figures of the winner."""
+    cases = []
+    for name in CASES:
+        one = store.once(key(name, "search"), lambda c=name: Drawn(samples=process(c, -2, 0.0)), Drawn)
+        cases.append(case_latency(name, one.value.samples, one.digest, 0.95, FLOORS.get(name, NOT_ASKED)))
+    mean = geometric_mean([case.speedup.middle for case in cases])
+    return builtins(Timed(candidate=WINNER, cases=tuple(cases), geometric_mean=mean))
+
+
 def trial(folder, processes: int = 5, spread: float = 1e-4) -> dict[str, Envelope]:
     """The records of a trial that confirmed its winner in so many processes."""
     store = Measurements(folder / "measurements")
     stored = {
         case: [
-            store.once({"case": case, "n": n}, lambda c=case, n=n: Drawn(samples=process(c, n, spread)), Drawn)
+            store.once(key(case, f"confirmation {n}"), lambda c=case, n=n: Drawn(samples=process(c, n, spread)), Drawn)
             for n in range(processes)
         ]
-        for case in ("square", "wide")
+        for case in CASES
     }
     found = figures(
         {case: [s.value.samples for s in several] for case, several in stored.items()},
@@ -56,19 +89,29 @@ def trial(folder, processes: int = 5, spread: float = 1e-4) -> dict[str, Envelop
         FLOORS,
     )
     outcome = Confirmed(
-        winner="a" * 64, cases=found.cases, geometric_mean=found.geometric_mean, looked=found.looked, valid=True,
+        winner=WINNER, cases=found.cases, geometric_mean=found.geometric_mean, looked=found.looked, valid=True,
         findings=(),
     )  # fmt: skip
     confirmation = Confirmation(outcome=outcome, vendors=found.vendors, vendors_absent=found.vendors_absent)
     bodies = {
-        "lock": {"protocol": builtins(PROTOCOL)},
-        "qualify": {"performance": {"floors": builtins(FLOORS)}},
+        "lock": {
+            "protocol": builtins(PROTOCOL),
+            "cases": {"cases": [{"name": name, "kind": "performance"} for name in CASES]},
+        },
+        "qualify": {"performance": baseline_of(store)},
+        "build": {"candidates": [{"state": "built", "candidate": WINNER, "ptx": "p", "cubin": {"digest": BINARY}}]},
+        "time": {"candidates": [timed_of(store)]},
         "confirm": builtins(confirmation),
     }
     made_from = MadeFrom(code="0" * 64, config={}, inputs={})
     return {
         f"{stage}.json": Envelope(
-            schema_version=1, stage=stage, iteration=0, made_from=made_from, body=body, sha256="0" * 64
+            schema_version=1,
+            stage=stage,
+            iteration=int(stage in ("build", "time")),
+            made_from=made_from,
+            body=body,
+            sha256="0" * 64,
         )
         for stage, body in bodies.items()
     }
@@ -125,5 +168,56 @@ def test_a_noisy_confirmation_goes_on_to_its_last_look(tmp_path):
 def test_another_protocol_gives_other_intervals(tmp_path):
     records = trial(tmp_path)
     lock = records["lock.json"]
-    looser = msgspec.structs.replace(lock, body={"protocol": {**lock.body["protocol"], "confidence": "0.9"}})
-    assert len(list(derived_figures(tmp_path, {**records, "lock.json": looser}))) >= 3
+    protocol = {**lock.body["protocol"], "confidence": "0.9"}
+    looser = msgspec.structs.replace(lock, body={**lock.body, "protocol": protocol})
+    assert len(list(derived_figures(tmp_path, {**records, "lock.json": looser}))) >= 4
+
+
+def test_a_case_that_was_left_out_is_seen(tmp_path):
+    records = trial(tmp_path)
+    del records["confirm.json"].body["outcome"]["cases"][1]
+    (problem,) = derived_figures(tmp_path, records)
+    assert "is of the cases square, the lock's performance cases are square, wide" in problem
+
+
+@pytest.mark.parametrize("which", ["process", "kernel", "case"])
+def test_samples_of_something_else_are_seen(tmp_path, which):
+    """The digest is right, the samples are whole, and they are not those that the record says that they are."""
+    records = trial(tmp_path)
+    store = Measurements(tmp_path / "measurements")
+    named = records["confirm.json"].body["outcome"]["cases"][0]["samples"]
+    if which == "process":
+        named[1] = named[0]
+    else:
+        other = key("wide", "confirmation 1") if which == "case" else key("square", "confirmation 1", "c" * 64)
+        named[1] = store.once(other, lambda: Drawn(samples=process("square", 1, 1e-4)), Drawn).digest
+    problems = list(derived_figures(tmp_path, records))
+    assert any("is not that of process 1 of the winner on case square" in line for line in problems)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("cases", 0, "cold_us"),
+        ("cases", 1, "baseline_cold_us"),
+        ("cases", 0, "speedup", "low"),
+        ("cases", 0, "noise_floor", "high"),
+        ("cases", 0, "limit", "candidate"),
+        ("geometric_mean",),
+    ],
+)
+def test_a_figure_of_the_search_that_does_not_follow_is_named(tmp_path, path):
+    records = trial(tmp_path)
+    inner = records["time.json"].body["candidates"][0]
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] *= 1.001
+    (problem,) = derived_figures(tmp_path, records)
+    assert problem == f"time.json: figures of candidate {WINNER[:12]} do not follow from its measurements"
+
+
+def test_a_latency_of_the_baseline_that_does_not_follow_is_named(tmp_path):
+    records = trial(tmp_path)
+    records["qualify.json"].body["performance"]["cases"]["wide"] *= 1.01
+    (problem,) = derived_figures(tmp_path, records)
+    assert problem == "qualify.json: figures of the baseline do not follow from its measurements"

@@ -1,134 +1,106 @@
 """Figures that follow from stored measurements are worked out again, by the same pure functions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kerneltrial.devices.device import Samples
-from kerneltrial.measure.confirm import enough, figures
+from kerneltrial.evidence.alike import close, same
+from kerneltrial.evidence.confirmed import Beside, confirmation_problems
+from kerneltrial.measure.rounds import case_latency
 from kerneltrial.measure.score import score
-from kerneltrial.measure.sequential import looks
-from kerneltrial.measure.statistics import geometric_mean, latency_us, round_log_ratios
+from kerneltrial.measure.statistics import geometric_mean, latency_us
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.protocol import Protocol
-from kerneltrial.records.roofline import Floor, NoFloor
+from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 from kerneltrial.store.canonical import builtins, convert, decode, digest
 from kerneltrial.store.measurements import Entry
-
-_VENDORS = ("vendors", "vendors_absent")
-_CLOSE = 1e-9  # relative: the same arithmetic on another machine
 
 
 def derived_figures(folder: Path, records: Mapping[str, Envelope]) -> Iterator[str]:
     """Counts, scores, latencies and ratios that do not follow from the measurements that their records name."""
-    measured = _measured(folder)
-    bodies = {envelope.stage: envelope.body for envelope in records.values() if envelope.iteration == 0}
-    baseline = bodies.get("qualify", {}).get("performance")
+    beside = _beside(folder, records)
+    baseline: Mapping[str, Any] = next((e.body["performance"] for e in records.values() if e.stage == "qualify"), {})
     for path, envelope in records.items():
-        if envelope.stage == "confirm" and "lock" in bodies:
-            yield from (
-                f"{path}: {wrong}" for wrong in _confirmation(envelope.body, measured, bodies["lock"], baseline)
-            )
-        if envelope.stage != "time":
-            continue
-        for entry in envelope.body["candidates"]:
-            if entry["state"] in ("counted", "timed") and not _follows(entry, measured, baseline):
+        if envelope.stage == "confirm" and beside.lock:
+            yield from (f"{path}: {wrong}" for wrong in confirmation_problems(envelope.body, beside))
+        if envelope.stage == "qualify" and not _baseline_follows(baseline, beside):
+            yield f"{path}: figures of the baseline do not follow from its measurements"
+        for entry in envelope.body["candidates"] if envelope.stage == "time" else ():
+            if entry["state"] in ("counted", "timed") and not _follows(entry, beside, baseline):
                 yield f"{path}: figures of candidate {entry['candidate'][:12]} do not follow from its measurements"
 
 
-def _measured(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _beside(folder: Path, records: Mapping[str, Envelope]) -> Beside:
+    bodies = {envelope.stage: envelope.body for envelope in records.values() if envelope.iteration == 0}
+    built = [entry for e in records.values() if e.stage == "build" for entry in e.body["candidates"]]
+    return Beside(
+        measured=_measured(folder),
+        lock=bodies.get("lock", {}),
+        floors=bodies.get("qualify", {}).get("performance", {}).get("floors", {}),
+        binaries={b["candidate"]: b["cubin"].get("digest", b["ptx"]) for b in built if b["state"] == "built"},
+    )
+
+
+def _measured(folder: Path) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
     for path in folder.glob("measurements/*.json"):
         data = path.read_bytes()
         try:
-            found[digest(data)] = decode(Entry, data).value
+            found[digest(data)] = decode(Entry, data)
         except ValueError:
             continue
     return found
 
 
-def _follows(entry: dict[str, Any], measured: dict[str, Any], baseline: Any) -> bool:
+def _baseline_follows(performance: Mapping[str, Any], beside: Beside) -> bool:
+    for case, name in performance.get("samples", {}).items():
+        if name not in beside.measured:
+            continue  # named as missing elsewhere
+        value = beside.measured[name].value
+        if performance["kind"] == "counts":
+            found = score(convert(Counts, value))
+        else:
+            found = latency_us(convert(Samples, value["samples"]), ("a", "a2"))
+        if not close(performance["cases"][case], found):
+            return False
+    return True
+
+
+def _follows(entry: dict[str, Any], beside: Beside, baseline: Mapping[str, Any]) -> bool:
     ratios = []
     for case in entry["cases"]:
-        value = measured.get(case["samples"])
-        if value is None:
+        if case["samples"] not in beside.measured:
             return True  # named as missing elsewhere
+        value = beside.measured[case["samples"]].value
         if entry["state"] == "counted":
-            if not _counts_follow(case, value, measured, baseline):
-                return False
-            ratios.append(case["ratio"])
+            follows, ratio = _counts_follow(case, value, beside, baseline), case["ratio"]
         else:
-            if not _latencies_follow(case, convert(Samples, value["samples"])):
-                return False
-            ratios.append(case["speedup"]["middle"])
-    return _close(entry["geometric_mean"], geometric_mean(ratios))
+            follows, ratio = _latencies_follow(case, value["samples"], beside), case["speedup"]["middle"]
+        if not follows:
+            return False
+        ratios.append(ratio)
+    return close(entry["geometric_mean"], geometric_mean(ratios))
 
 
-def _counts_follow(case: dict[str, Any], value: Any, measured: dict[str, Any], baseline: Any) -> bool:
+def _counts_follow(case: dict[str, Any], value: Any, beside: Beside, baseline: Mapping[str, Any]) -> bool:
     own = score(convert(Counts, value))
-    base = measured.get((baseline or {}).get("samples", {}).get(case["case"], ""))
-    beside = score(convert(Counts, base)) if base is not None else case["baseline_score"]
+    base = beside.measured.get(baseline.get("samples", {}).get(case["case"], ""))
+    other = score(convert(Counts, base.value)) if base is not None else case["baseline_score"]
     return (
         case["counts"] == value
-        and _close(case["score"], own)
-        and _close(case["baseline_score"], beside)
-        and _close(case["ratio"], beside / own)
+        and close(case["score"], own)
+        and close(case["baseline_score"], other)
+        and close(case["ratio"], other / own)
     )
 
 
-def _latencies_follow(case: dict[str, Any], samples: Samples) -> bool:
-    from math import exp
-    from statistics import median
-
-    return (
-        _close(case["warm_us"], latency_us(samples, ("b", "b2")))
-        and _close(case["baseline_warm_us"], latency_us(samples, ("a", "a2")))
-        and _close(case["speedup"]["middle"], exp(median(round_log_ratios(samples))))
-    )
-
-
-def _confirmation(body: dict[str, Any], measured: dict[str, Any], lock: dict[str, Any], baseline: Any) -> Iterator[str]:
-    """What a confirmation says in numbers and does not follow from the samples of its processes."""
-    outcome = body["outcome"]
-    if outcome["state"] != "confirmed":
-        return
-    named = {case["case"]: case["samples"] for case in outcome["cases"]}
-    if any(name not in measured for names in named.values() for name in names):
-        return  # named as missing elsewhere
-    drawn = {case: [convert(Samples, measured[name]["samples"]) for name in names] for case, names in named.items()}
-    protocol = convert(Protocol, lock["protocol"])
-    floors = convert(dict[str, Floor | NoFloor], (baseline or {}).get("floors", {}))
-    again = figures(drawn, named, protocol, floors)
-    told = {**{key: outcome[key] for key in ("cases", "geometric_mean", "looked")}, **{k: body[k] for k in _VENDORS}}
-    for key, value in told.items():
-        if not _same(value, builtins(getattr(again, key))):
-            yield f"{key.replace('_', ' ')} of the confirmation: not what follows from the samples of its processes"
-    yield from _stopped(drawn, protocol)
-
-
-def _stopped(drawn: Mapping[str, Sequence[Samples]], protocol: Protocol) -> Iterator[str]:
-    """Whether a confirmation stopped where the plan of its protocol does."""
-    processes = {len(samples) for samples in drawn.values()}
-    if len(processes) != 1 or not enough(drawn, protocol):
-        yield "the confirmation ended where the protocol's plan does not stop"
-        return
-    for fewer in looks(protocol.confirmation_processes, protocol.confirmation_looks):
-        before = {case: samples[:fewer] for case, samples in drawn.items()}
-        if fewer < max(processes) and enough(before, protocol):
-            yield f"the confirmation went on after {fewer} processes, where the protocol's plan stops"
-
-
-def _same(told: Any, found: Any) -> bool:
-    """Equal JSON types, floats to within `_CLOSE`."""
-    if isinstance(told, dict) and isinstance(found, dict):
-        return told.keys() == found.keys() and all(_same(told[key], found[key]) for key in told)
-    if isinstance(told, list) and isinstance(found, list):
-        return len(told) == len(found) and all(map(_same, told, found))
-    if isinstance(told, float) or isinstance(found, float):
-        return _close(float(told), float(found))
-    return bool(told == found)
-
-
-def _close(told: float, found: float) -> bool:
-    return abs(told - found) <= _CLOSE * max(abs(told), abs(found))
+def _latencies_follow(case: dict[str, Any], samples: Any, beside: Beside) -> bool:
+    """Every figure of a case: medians warm and cold, both intervals, the share of the limit, the card's state."""
+    if not beside.lock:
+        return True  # named as missing elsewhere
+    confidence = float(convert(Protocol, beside.lock["protocol"]).confidence)
+    floor = convert(dict[str, Floor | NoFloor], dict(beside.floors)).get(case["case"], NOT_ASKED)
+    again = case_latency(case["case"], convert(Samples, samples), case["samples"], confidence, floor)
+    return same(case, builtins(again))

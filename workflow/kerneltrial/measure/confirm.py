@@ -122,6 +122,8 @@ def confirmed_case(
     return ConfirmedCase(
         case=case,
         clock=clocks.pop(),
+        resolution_us=max(samples.resolution_us for samples in processes),
+        warm_up=processes[0].device_state.get("warm_up", "none"),
         samples=tuple(stored),
         processes=len(processes),
         warm_us=warm_us,

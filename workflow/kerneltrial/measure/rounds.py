@@ -28,6 +28,7 @@ def case_latency(
     return CaseLatency(
         case=case,
         clock=samples.clock,
+        resolution_us=samples.resolution_us,
         samples=stored,
         warm_us=warm_us,
         cold_us=statistics.latency_us(samples, ("b", "b2"), cold=True),

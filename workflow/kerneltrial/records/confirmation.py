@@ -29,11 +29,14 @@ class ConfirmedCase(Record):
 
     `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
     the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
+    `resolution_us` is that of one warm reading, the coarsest of the processes, `warm_up` what went before a reading.
     `limit` says how near the latencies come to the roofline's floor.
     """
 
     case: str
     clock: str
+    resolution_us: float
+    warm_up: str
     samples: tuple[Digest, ...]
     processes: Count
     warm_us: float

@@ -12,12 +12,13 @@ from kerneltrial.records.validation import SkippedCandidate
 class CaseLatency(Record):
     """Microseconds, medians over rounds; `speedup` is baseline over candidate, above 1 is faster.
 
-    `samples` is the digest of the stored measurement that holds every raw sample. `limit` says how near the warm
-    latencies come to the roofline's floor.
+    `resolution_us` is that of one warm reading. `samples` is the digest of the stored measurement that holds every raw
+    sample. `limit` says how near the warm latencies come to the roofline's floor.
     """
 
     case: str
     clock: str
+    resolution_us: float
     samples: Digest
     warm_us: float
     cold_us: float

@@ -1,0 +1,80 @@
+"""A confirmation is worked out again from the samples that it names, and where it stopped from its protocol."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltrial.devices.device import Samples
+from kerneltrial.evidence.alike import same
+from kerneltrial.measure.confirm import enough, figures
+from kerneltrial.measure.sequential import looks
+from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.roofline import Floor, NoFloor
+from kerneltrial.store.canonical import builtins, convert
+from kerneltrial.store.measurements import Entry
+
+_VENDORS = ("vendors", "vendors_absent")
+Drawn = Mapping[str, Sequence[Samples]]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a confirmation is held against: measurements by digest, the lock, floors by case, binaries by candidate."""
+
+    measured: Mapping[str, Entry]
+    lock: Mapping[str, Any]
+    floors: Mapping[str, Any]
+    binaries: Mapping[str, str]
+
+
+def confirmation_problems(body: Mapping[str, Any], beside: Beside) -> Iterator[str]:
+    """What a confirmation says and does not follow from the samples of its processes."""
+    outcome = body["outcome"]
+    if outcome["state"] != "confirmed":
+        return
+    named = {case["case"]: case["samples"] for case in outcome["cases"]}
+    wanted = [case["name"] for case in beside.lock["cases"]["cases"] if case["kind"] == "performance"]
+    if list(named) != wanted:
+        yield f"the confirmation is of the cases {', '.join(named)}, the lock's performance cases are " + ", ".join(
+            wanted
+        )
+        return
+    if any(name not in beside.measured for names in named.values() for name in names):
+        return  # named as missing elsewhere
+    yield from _of_another(named, outcome["winner"], beside)
+    drawn = {
+        case: [convert(Samples, beside.measured[name].value["samples"]) for name in names]
+        for case, names in named.items()
+    }
+    protocol = convert(Protocol, beside.lock["protocol"])
+    if len({len(samples) for samples in drawn.values()}) != 1:
+        yield "the confirmation has more processes for one case than for another"
+        return
+    again = figures(drawn, named, protocol, convert(dict[str, Floor | NoFloor], dict(beside.floors)))
+    told = {**{key: outcome[key] for key in ("cases", "geometric_mean", "looked")}, **{k: body[k] for k in _VENDORS}}
+    for key, value in told.items():
+        if not same(value, builtins(getattr(again, key))):
+            yield f"{key.replace('_', ' ')} of the confirmation: not what follows from the samples of its processes"
+    yield from _stopped(drawn, protocol)
+
+
+def _of_another(named: Mapping[str, Sequence[str]], winner: str, beside: Beside) -> Iterator[str]:
+    """Samples of another kernel, case or process than the confirmation says that they are of."""
+    for case, names in named.items():
+        for process, name in enumerate(names):
+            key = beside.measured[name].key
+            said = (key["role"], key["case"]["name"], key["samples"]["binary"])
+            meant = (f"confirmation {process}", case, beside.binaries.get(winner))
+            if said != meant:
+                yield f"measurement {name} is not that of process {process} of the winner on case {case}"
+
+
+def _stopped(drawn: Drawn, protocol: Protocol) -> Iterator[str]:
+    """Whether a confirmation stopped where the plan of its protocol does."""
+    count = len(next(iter(drawn.values())))
+    if not enough(drawn, protocol):
+        yield "the confirmation ended where the protocol's plan does not stop"
+        return
+    for fewer in looks(protocol.confirmation_processes, protocol.confirmation_looks):
+        if fewer < count and enough({case: samples[:fewer] for case, samples in drawn.items()}, protocol):
+            yield f"the confirmation went on after {fewer} processes, where the protocol's plan stops"
