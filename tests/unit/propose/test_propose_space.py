@@ -33,6 +33,12 @@ def test_a_source_stands_alone(space: Space) -> None:
     assert source == "#define TILE 32\n#define DEPTH 4\n#define SPLIT 2\n" + space.template
 
 
+def test_a_source_in_python_holds_constants(write_space: Callable[..., Path]) -> None:
+    space = read_space(write_space({"source: space.cu\n": "source: space.cu\nlanguage: numba_cuda\n"}))
+    source = space.source({"TILE": 32, "DEPTH": 4, "SPLIT": 2}).decode()
+    assert source.startswith("TILE = 32\nDEPTH = 4\nSPLIT = 2\n")
+
+
 def test_a_plan_holds_numbers_for_parameters_and_keeps_dimensions(space: Space) -> None:
     plan = space.plan({"TILE": 32, "DEPTH": 4, "SPLIT": 2})
     first, second = plan.variants

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kerneltrial.dag.graph import record_path
 from kerneltrial.propose.files import Files
+from kerneltrial.propose.goal import goal_reached
 from kerneltrial.propose.history import Iteration, history_of
 from kerneltrial.propose.proposer import NO_USAGE, Draft, Tried, assemble
 from kerneltrial.propose.search.search import open_search
@@ -11,6 +12,7 @@ from kerneltrial.records.build import Build
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.prize import KnownPrize, Prize
 from kerneltrial.records.proposal import ModelUsage, Proposal, Unusable
+from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.timing import Timing
 from kerneltrial.records.validation import Validation
@@ -32,6 +34,10 @@ def run(job: Job) -> Proposal:
         strict=True,
     )
     iterations = [Iteration(proposal=p, build=b, validation=v, timing=t) for p, b, v, t in parts]
+    reached = goal_reached(iterations, job.record("qualify", Qualification).compilers)
+    if lock.stop == "beats_compiler" and reached:
+        enough = Unusable(reason=Reason.GOAL_REACHED, detail=reached)
+        return Proposal(proposer=lock.proposer, attempts=(enough,), usage=NO_USAGE)
     drafts, usage = _asked(job, lock, iterations)
     # Replayed proposals are those of the model that was recorded, to the byte.
     name = "openai" if lock.proposer == "replay" else lock.proposer

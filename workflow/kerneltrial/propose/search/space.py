@@ -36,8 +36,12 @@ class Space:
     table: Columns
 
     def source(self, parameters: Parameters) -> bytes:
-        """Return the source of one configuration, which stands alone: its macros, then the template."""
-        lines = [f"#define {name} {parameters[name]}\n" for name in self.file.parameters]
+        """Return the source of one configuration, which stands alone: its parameters, then the template.
+
+        In CUDA C++ parameters are macros, in Python they are constants of the module.
+        """
+        form = "#define {} {}\n" if self.file.language == "cuda_cpp" else "{} = {}\n"
+        lines = [form.format(name, parameters[name]) for name in self.file.parameters]
         return ("".join(lines) + self.template).encode()
 
     def plan(self, parameters: Parameters) -> LaunchPlan:

@@ -1,0 +1,79 @@
+"""What a model's trial spends beside compiling, judging and timing, against a scripted server on loopback.
+
+    PYTHONPATH=workflow python tests/bench/proposer_figures.py [--iterations 7] [--candidates 3]
+
+The real Snakemake runs the starter's trial on `cpu`; every answer is a good kernel of another number. Printed: the
+whole wall time, the stages' own by kind, and what is left over for proposing, records, Snakemake and start-up.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "propose"))
+
+from scripted_server import Answer, responses, serving  # noqa: E402
+
+JUDGED = ("qualify", "build", "validate", "time", "holdout", "confirm")
+SOURCE = """extern "C" __global__ void scale_add(const float* x, const float* y, float* out, int n, float alpha) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fmaf(alpha, x[i], y[i]);
+}
+"""
+
+
+def answers() -> list[Answer]:
+    """Good kernels that differ by a comment."""
+    launch = {"entry": "scale_add", "grid": ["ceil_div(n, 128)", "1", "1"], "block": ["128", "1", "1"],
+              "args": ["x", "y", "out", "n", "alpha"], "cluster": ["1", "1", "1"], "cooperative": False,
+              "shared_bytes": "0"}  # fmt: skip
+    plan = {"scratch": [], "variants": [{"when": "1", "launches": [launch]}]}
+    whole = {"language": "cuda_cpp", "hypothesis": "another", "pattern": "none", "plan": plan}
+    numbers = count(1)
+    return [responses(json.dumps({**whole, "source": f"{SOURCE}// {next(numbers)}\n"})) for _ in range(200)]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--iterations", type=int, default=7)
+    options.add_argument("--candidates", type=int, default=3)
+    chosen = options.parse_args()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NO_PROXY": "127.0.0.1"}
+    with tempfile.TemporaryDirectory() as place, serving(*answers()) as server:
+        folder = Path(place) / "trial"
+        words = [sys.executable, "-m", "kerneltrial", "init", str(folder)]
+        subprocess.run(words, env=environment, check=True, capture_output=True)
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        price = {"kind": "tokens", "input_usd": 1, "cached_input_usd": 1, "output_usd": 1, "source": "own",
+                 "date": "2026-12-01"}  # fmt: skip
+        config |= {"proposer": "openai", "device": "cpu", "model": {"name": "m", "base_url": server.url}}
+        config["model"]["api"] = "responses"
+        config["prices"]["model"] = price
+        config |= {"iterations": chosen.iterations, "candidates_per_iteration": chosen.candidates}
+        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+        started = time.monotonic()
+        words = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet"]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        wall = time.monotonic() - started
+        assert done.returncode == 0, done.stdout + done.stderr
+        spent: dict[str, float] = {}
+        for path in folder.glob("results/*/usage/*/*.json"):
+            stage = path.parent.name.rpartition("-")[0]
+            spent[stage] = spent.get(stage, 0.0) + float(json.loads(path.read_bytes())["value"]["wall_s"])
+        judged = sum(spent.get(stage, 0.0) for stage in JUDGED)
+        print(f"{len(server.seen)} answers, {wall:.1f} s in all, {judged:.1f} s in {', '.join(JUDGED)}")
+        print(", ".join(f"{stage} {seconds:.1f}" for stage, seconds in sorted(spent.items())))
+        print(f"left over: {wall - judged:.1f} s ({(wall - judged) / wall:.2f} of the whole)")
+
+
+if __name__ == "__main__":
+    main()
