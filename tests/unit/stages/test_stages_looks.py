@@ -1,0 +1,161 @@
+"""A confirmation draws processes until its plan stops; the best of an iteration is profiled where that is asked for."""
+
+from random import Random
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from trial_pieces import H200, SQUARE, WIDE, lock, plan, qualification
+
+from kerneltrial.devices.device import Refused, Samples
+from kerneltrial.evidence.alike import same
+from kerneltrial.measure.confirm import figures
+from kerneltrial.records.build import Built, NoCubin
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.confirmation import Confirmed, NotTimed
+from kerneltrial.records.profile import NOT_ASKED, NoProfile
+from kerneltrial.records.qualification import BaselineLatency
+from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.roofline import Floor
+from kerneltrial.records.timing import Timed, Untimed
+from kerneltrial.stages import confirm, time
+from kerneltrial.stages.measuring import Drawn, Kernel
+from kerneltrial.store.canonical import builtins
+from kerneltrial.store.measurements import Stored
+
+WINNER = "a" * 64
+FLOOR = Floor(floor_us=9.0, bound="fp32", assumes="ordinary units")  # the winner stays below it
+
+
+class Child:
+    """A runner that counts how often one was opened and whether it is closed."""
+
+    opened: list["Child"] = []
+
+    def __init__(self) -> None:
+        self.device_asked = self.closed = False
+        Child.opened.append(self)
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def device(self) -> None:
+        self.device_asked = True
+
+    close = __exit__
+
+
+def drawn(spread: float, case: str, process: int, faults: tuple[Finding, ...] = ()) -> Drawn:
+    random = Random(f"{case} {process}")
+    own = random.gauss(1.0, spread)
+    rows = {key: tuple(us * random.gauss(1.0, 1e-4) for _ in range(20)) for key, us in (("a", 10.0), ("a2", 10.0))}
+    rows |= {key: tuple(8.0 * own * random.gauss(1.0, 1e-4) for _ in range(20)) for key in ("b", "b2")}
+    samples = Samples(
+        clock="graph", resolution_us=0.01, calls_per_sample=50, warm_us=rows, cold_us=rows,
+        outputs=(), device_state={"warm_up": "50 calls"}, discarded=0,
+    )  # fmt: skip
+    return Drawn(samples=samples, faults=faults)
+
+
+def built(candidate: str) -> Built:
+    return Built(
+        candidate=candidate, abi="pointer", ptx="0" * 64, cubin=NoCubin(), entries=(), compiler="", options=(),
+        log="0" * 64, same_ptx_as=(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ground(monkeypatch):
+    """Just as much of a stage's ground as the loop over processes asks for."""
+    Child.opened = []
+    latency = BaselineLatency(cases={}, samples={}, floors={SQUARE: FLOOR})
+    qualified = msgspec.structs.replace(qualification(H200), performance=latency)
+    job = SimpleNamespace(record=lambda stage, type_: qualified)
+    monkeypatch.setattr(confirm, "read_salt", lambda job: b"salt")
+    monkeypatch.setattr(confirm, "Judge", lambda setup: SimpleNamespace(answers=None))
+    monkeypatch.setattr(confirm, "is_stored", lambda *_: False)
+    monkeypatch.setattr(confirm.Runner, "close", lambda child: child.__exit__())
+    return SimpleNamespace(lock=lock(H200, "t"), job=job, runner=Child, setup=lambda *_: None, baseline=lambda *_: None)
+
+
+def confirmed(ground, monkeypatch, spread: float, **more):
+    asked = []
+
+    def samples_of(g, pair, cases, answers, how):
+        asked.append(how)
+        if how.process == more.get("refused_at"):
+            raise Refused(Finding(reason=Reason.DEVICE_FAULT, detail="a fault"))
+        faults = (more["fault"],) if how.process == 1 and "fault" in more else ()
+        return {
+            case.name: Stored(value=drawn(spread, case.name, how.process, faults), digest=f"{how.process:064x}")
+            for case in cases
+        }
+
+    monkeypatch.setattr(confirm, "samples_of", samples_of)
+    return confirm._timed_again(ground, Kernel(built=built(WINNER), plan=plan()), ()), asked
+
+
+@pytest.mark.parametrize(("spread", "processes", "narrow"), [(3e-4, 5, True), (0.02, 10, False)])
+def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, spread, processes, narrow):
+    confirmation, asked = confirmed(ground, monkeypatch, spread)
+    outcome = confirmation.outcome
+    assert isinstance(outcome, Confirmed)
+    assert (outcome.looked.processes, outcome.looked.narrow) == (processes, narrow)
+    assert [how.process for how in asked] == list(range(processes))
+    assert len({id(how.runner) for how in asked}) == processes  # each in a fresh process
+    assert asked[0].clocks is asked[-1].clocks
+    assert asked[-1].clocks == {SQUARE: "graph", WIDE: "graph"}
+    assert all(child.closed for child in Child.opened)
+    assert len(Child.opened) == processes + 1
+    again = figures(
+        {case: [drawn(spread, case, p).samples for p in range(processes)] for case in (SQUARE, WIDE)},
+        {case: [f"{p:064x}" for p in range(processes)] for case in (SQUARE, WIDE)},
+        ground.lock.protocol,
+        {SQUARE: FLOOR},
+    )
+    assert same(builtins(outcome.cases), builtins(again.cases))
+    assert outcome.valid
+    assert list(outcome.review) == [SQUARE]
+
+
+def test_a_wrong_output_of_a_timed_launch_makes_the_winner_wrong(ground, monkeypatch):
+    fault = Finding(reason=Reason.WRONG_VALUES, detail="in a timed launch")
+    outcome = confirmed(ground, monkeypatch, 3e-4, fault=fault)[0].outcome
+    assert not outcome.valid
+    assert fault in outcome.findings
+
+
+def test_a_winner_that_faults_when_it_is_timed_again_is_not_timed(ground, monkeypatch):
+    outcome = confirmed(ground, monkeypatch, 3e-4, refused_at=3)[0].outcome
+    assert isinstance(outcome, NotTimed)
+    assert [finding.reason for finding in outcome.findings] == [Reason.DEVICE_FAULT]
+    assert all(child.closed for child in Child.opened)
+
+
+def outcomes() -> list[Timed | Untimed]:
+    timed = [Timed(candidate=name * 64, cases=(), geometric_mean=mean) for name, mean in (("b", 1.1), ("c", 1.3))]
+    return [Untimed(candidate="d" * 64, reason=Reason.HANG, detail=""), *timed]
+
+
+@pytest.mark.parametrize("asked", ["none", "ncu"])
+def test_the_best_of_an_iteration_is_profiled_where_the_protocol_asks(ground, monkeypatch, asked):
+    looked_at = []
+
+    def profile_of(g, kernel):
+        looked_at.append(kernel.built.candidate)
+        return NoProfile(why="ncu is not here")
+
+    monkeypatch.setattr(time, "profile_of", profile_of)
+    protocol = msgspec.structs.replace(ground.lock.protocol, profile=asked)
+    ground.lock = msgspec.structs.replace(ground.lock, protocol=protocol)
+    valid = [
+        (Candidate(id=name * 64, language="cuda_cpp", source="0" * 64, plan=plan()), built(name * 64)) for name in "dbc"
+    ]
+    found = time._best_profiled(ground, valid, outcomes())
+    assert looked_at == (["c" * 64] if asked == "ncu" else [])
+    profiles = [entry.profile for entry in found if isinstance(entry, Timed)]
+    assert profiles == [NOT_ASKED, NoProfile(why="ncu is not here") if asked == "ncu" else NOT_ASKED]
+    assert [entry.candidate[0] for entry in found] == ["d", "b", "c"]
