@@ -1,6 +1,6 @@
 """The variant of a kernel that counts: how often each run of instructions is executed, and a log of accesses.
 
-Each thread appends (site, address) of every access to its lane's log. When all lanes of a warp have run as far as they
+Each access appends (site, address) to its lane's log (`reach`). When all lanes of a warp have run as far as they
 can, `tally.after_pass` puts the accesses together that a warp would issue as one.
 """
 
@@ -14,13 +14,11 @@ from kerneltrial.devices.cpu.generator import Generator
 from kerneltrial.devices.cpu.refusals import not_measured
 
 if TYPE_CHECKING:
-    from kerneltrial.devices.cpu.access import Access
     from kerneltrial.devices.cpu.blocks import Step
     from kerneltrial.devices.cpu.flow import Flow
     from kerneltrial.devices.cpu.program import Layout
-    from kerneltrial.devices.cpu.syntax import Function
+    from kerneltrial.devices.cpu.syntax import Function, Instruction
 
-ADDRESS_BITS = 48
 _MAX_SITES = 32_000
 
 
@@ -30,50 +28,29 @@ class CountingGenerator(Generator):
     def __init__(self, function: Function, flow: Flow, layout: Layout) -> None:
         super().__init__(function, flow, layout, "count")
         self.groups: list[Counter[str]] = []
-        self._length = self.body.variable("i32")
 
     def enter(self) -> None:
-        self._length.set(0)
-
-    def finish(self, status: int) -> None:
+        """Each run of a thread begins an empty log, which `reach` appends to."""
         b = self.body
         lengths = b.field("%blk", at.BLOCK["log_lengths"], "ptr")
         lane = b.op(f"sext i32 {self.context_field(at.LANE)} to i64")
-        b.do(f"store i32 {self._length.get()}, ptr {b.op(f'getelementptr i32, ptr {lengths}, i64 {lane}')}")
-        super().finish(status)
+        b.do(f"store i32 0, ptr {b.op(f'getelementptr i32, ptr {lengths}, i64 {lane}')}")
+
+    def site(self, instruction: Instruction, space: str = "", kind: str = "", size: int = 0) -> int:
+        """As everywhere; a log entry has room for so many."""
+        if len(self.sites) > _MAX_SITES:
+            raise not_measured(f"a kernel with more than {_MAX_SITES} accesses is not counted")
+        return super().site(instruction, space, kind, size)
 
     def passed(self, steps: list[Step]) -> None:
         if not steps:
             return
         b = self.body
-        counters = b.field("%blk", at.BLOCK["counters"], "ptr", "!invariant.load !0")
+        counters = self.invariant("counters", "ptr")
         place = b.op(f"getelementptr i64, ptr {counters}, i64 {len(self.groups)}")
         count = b.op(f"load i64, ptr {place}")
         b.do(f"store i64 {b.op(f'add i64 {count}, 1')}, ptr {place}")
         self.groups.append(Counter(group_of(step) for step in steps))
-
-    def record(self, access: Access, address: str, shared: bool) -> None:
-        """Append to the lane's log; what does not fit is only counted, and the tally refuses then."""
-        if access.site > _MAX_SITES:
-            raise not_measured(f"a kernel with more than {_MAX_SITES} accesses is not counted")
-        b = self.body
-        length = self._length.get()
-        self._length.set(b.op(f"add i32 {length}, 1"))
-        capacity = b.field("%blk", at.BLOCK["log_capacity"], "i32", "!invariant.load !0")
-        last = b.op(f"sub i32 {capacity}, 1")
-        index = b.op(f"zext i32 {b.call('i32', 'llvm.umin.i32', ('i32', length), ('i32', last))} to i64")
-        stride = b.field("%blk", at.BLOCK["log_stride"], "i64", "!invariant.load !0")
-        lane = b.op(f"sext i32 {self.context_field(at.LANE)} to i64")
-        log = b.field("%blk", at.BLOCK["log"], "ptr", "!invariant.load !0")
-        mine = b.op(f"getelementptr i8, ptr {log}, i64 {b.op(f'mul i64 {lane}, {stride}')}")
-        place = b.op(f"getelementptr i64, ptr {mine}, i64 {index}")
-        low = b.op(f"and i64 {address}, {(1 << ADDRESS_BITS) - 1}")
-        key = (2 * access.site + shared) << ADDRESS_BITS
-        b.do(f"store i64 {b.op(f'or i64 {low}, {_signed(key)}')}, ptr {place}")
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
 
 
 def group_of(step: Step) -> str:

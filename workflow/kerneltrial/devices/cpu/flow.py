@@ -1,5 +1,6 @@
 """Basic blocks, liveness of registers, and which registers hold only results of float arithmetic."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from kerneltrial.devices.cpu.blocks import Block, Step, split
@@ -15,11 +16,13 @@ MAX_LIVENESS_BITS = 1 << 31
 class Flow:
     """The blocks of a function in order; `pure` holds registers whose every value is an f32 arithmetic result.
 
+    `local` holds registers that are written once and read only behind that, in the same block: plain values of LLVM.
     `carry` is the predicate register that stands for the carry flag, -1 where the function does not use it.
     """
 
     blocks: list[Block]
     pure: frozenset[int]
+    local: frozenset[int] = frozenset()
     carry: int = -1
 
     def successors(self, block: Block) -> list[Block]:
@@ -42,7 +45,7 @@ def analyse(function: Function) -> Flow:
             if not isinstance(target, Name) or target.text not in places:
                 raise unreadable("a branch to a label that is not there")
             block.target = places[target.text]
-    flow = Flow(blocks, _pure(function, blocks), carry)
+    flow = Flow(blocks, _pure(function, blocks), _local(blocks), carry)
     _liveness(flow)
     return flow
 
@@ -89,6 +92,25 @@ def bits(mask: int) -> list[int]:
         found.append(low.bit_length() - 1)
         mask ^= low
     return found
+
+
+def _local(blocks: list[Block]) -> frozenset[int]:
+    """Registers for `Flow.local`: none that a guarded instruction writes, none that a wait reads or writes."""
+    written: Counter[int] = Counter()
+    candidates: set[int] = set()
+    others: set[int] = set()
+    for block in blocks:
+        made: set[int] = set()
+        for step in block.steps:
+            waits = step.match.form.sync
+            others.update(register for register in step.reads if waits or register not in made)
+            written.update(step.writes)
+            if waits or step.instruction.guard is not None:
+                others.update(step.writes)
+            else:
+                made.update(step.writes)
+        candidates |= made
+    return frozenset(r for r in candidates - others if written[r] == 1)
 
 
 def _pure(function: Function, blocks: list[Block]) -> frozenset[int]:

@@ -5,19 +5,16 @@ allocas, which LLVM turns into SSA form; what lives across a wait is spilled to 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.blocks import Block, Step
 from kerneltrial.devices.cpu.flow import Flow, bits
-from kerneltrial.devices.cpu.ir import INVARIANT, LIKELY, Body
+from kerneltrial.devices.cpu.ir import LIKELY, Body
 from kerneltrial.devices.cpu.lower_float import canonical_nan
-from kerneltrial.devices.cpu.operands import Operands
+from kerneltrial.devices.cpu.operands import FIXED, Operands
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand, Register
-
-if TYPE_CHECKING:
-    from kerneltrial.devices.cpu.access import Access
 
 Level = Literal["bounds", "all", "count"]
 Kind = Literal["read", "write", "update"]
@@ -53,6 +50,8 @@ class Generator(Operands):
         for block in self.flow.blocks:
             body.place(f"B{block.index}")
             self._block(block)
+        body.lines[0:0] = self.heads
+        switch += len(self.heads)
         resumes = " ".join(f"i32 {n + 1}, label %{label}" for n, label in enumerate(self._resumes))
         state = self.context_field(at.STATE)
         entry = [body.lines.pop(), body.lines.pop()][::-1]
@@ -211,9 +210,6 @@ class Generator(Operands):
         """Return to the scheduler."""
         self.body.do(f"ret i32 {status}")
 
-    def record(self, access: "Access", address: str, shared: bool) -> None:
-        """Note an access."""
-
     def passed(self, steps: "list[Step]") -> None:
         """Note that these steps are executed."""
 
@@ -244,7 +240,7 @@ class Generator(Operands):
 
     def _spill(self, register: int) -> None:
         width = WIDTHS[self.function.registers[register]]
-        value = self.body.op(f"load i{width}, ptr {self.register_pointer(register)}")
+        value = self.raw(register)
         if width == 1:
             value, width = self.body.op(f"zext i1 {value} to i8"), 8
         self.body.set_field("%ctx", self.layout.spills[register], f"i{width}", value)
@@ -258,12 +254,8 @@ class Generator(Operands):
 
     # -- fields
 
-    def block_field(self, name: str) -> str:
-        """A field of the block's state that does not change while a thread runs."""
-        return self.body.field("%blk", at.BLOCK[name], "i64", INVARIANT)
-
     def context_field(self, offset: int) -> str:
-        return self.body.field("%ctx", offset, "i32")
+        return self.own(offset) if offset in FIXED else self.body.field("%ctx", offset, "i32")
 
 
 _FAULT = f"""

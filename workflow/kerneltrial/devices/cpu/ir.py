@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LIKELY = "!prof !1"
+UNLIKELY = "!prof !2"
 INVARIANT = "!invariant.load !0"
 
 METADATA = """
@@ -71,11 +72,12 @@ class Body:
             slot.set(initial)
         return slot
 
-    def call(self, result: str, name: str, *arguments: tuple[str, str | int]) -> str:
+    def call(self, result: str, name: str, *arguments: tuple[str, str | int], convention: str = "") -> str:
         """Call an external function or intrinsic; `arguments` are (type, value). Void gives an empty name."""
         types = ", ".join(type_ for type_, _ in arguments)
-        self.declarations.add(f"declare {result} @{name}({types})")
-        text = f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})"
+        how = f"{convention} {result}".strip()
+        self.declarations.add(f"declare {how} @{name}({types})")
+        text = f"call {how} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})"
         if result == "void":
             self.do(text)
             return ""

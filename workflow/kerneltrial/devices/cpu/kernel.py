@@ -59,7 +59,7 @@ def compile_kernel(parsed: Module, entry: Function, level: Level, known: Machine
         native.tensor_products()
     if any(form.host for form in forms):
         native.rounding_functions()
-    code = native.compile_module(text, ("thread",), known)
+    code = native.compile_module(text, ("thread",), known, native.FAST if level == "bounds" else native.QUICK)
     count = sum(len(block.steps) for block in flow.blocks)
     partial = any(_of_some(step) for block in flow.blocks for step in block.steps)
     groups = counting.groups if counting else []

@@ -47,6 +47,9 @@ AT_SITE, DEADLOCK, EXITED, RACE, NEVER_WRITTEN, EXHAUSTED, GLOBAL_RACE = 1, 2, 3
 READABLE, WRITABLE, WRITTEN, CONSTANT = 1, 2, 4, 8
 """Flags of each byte of the arena."""
 
+ADDRESS_BITS = 48
+"""Of an entry of the log of accesses; above are the site, and whether it lies in shared memory."""
+
 MARGIN_BYTES = 4096
 MAX_LOCAL_BYTES = 512 << 10
 MAX_SHARED_BYTES = 163 << 10

@@ -28,7 +28,7 @@ def _mov(g: Generator, instruction: Instruction, f: Fields) -> None:
         return
     width = WIDTHS[f["t"]]
     if isinstance(target, Register) and target.index in g.flow.pure and isinstance(source, Register):
-        raw = g.body.op(f"load i32, ptr {g.register_pointer(source.index)}")
+        raw = g.raw(source.index)
     else:
         g.same_width(source, width, instruction)
         raw = g.bits(source, width, f["t"])

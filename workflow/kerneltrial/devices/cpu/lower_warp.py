@@ -110,7 +110,7 @@ def word_of_lane(g: Generator, lane: str, word: int = 0) -> str:
     distance = b.op(f"select i1 {took_part}, i64 {distance}, i64 0")
     start = b.op(f"getelementptr i8, ptr %ctx, i64 {b.op(f'mul i64 {distance}, {g.layout.context_bytes}')}")
     value = b.field(start, visible_words(g) + 4 * word, "i32")
-    poison = b.field("%blk", at.BLOCK["poison"], "i32", "!invariant.load !0")
+    poison = g.invariant("poison", "i32")
     return b.op(f"select i1 {took_part}, i32 {value}, i32 {poison}")
 
 

@@ -7,13 +7,38 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltrial.devices.cpu import asynchronous, barriers, races, races_global, rounding, scheduler, tally, tensor
+from kerneltrial.devices.cpu import (
+    asynchronous,
+    barriers,
+    races,
+    races_global,
+    reach,
+    rounding,
+    scheduler,
+    tally,
+    tensor,
+)
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.devices.machine_code import MachineCode
 
-PASSES = ("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "simplify_cfg", "dead_code_elimination")
-LEVEL = 1
+
+@dataclass(frozen=True)
+class Effort:
+    """How long LLVM may work on a module: passes over its IR, and the level of code generation."""
+
+    passes: tuple[str, ...]
+    level: int
+
+
+RUNTIME = Effort(
+    ("always_inliner", "sroa", "simplify_cfg", "instruction_combine", "new_gvn", "simplify_cfg",
+     "dead_code_elimination"), 1
+)  # fmt: skip
+FAST = Effort(("sroa", "simplify_cfg", "dead_code_elimination"), 1)
+"""For code that runs long: the host's code for a kernel is as good without the passes left out here."""
+QUICK = Effort(("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "dead_code_elimination"), 0)
+"""For code whose time goes to the checks that it calls; measured by tests/bench/cpu_speed.py."""
 
 
 @dataclass
@@ -35,35 +60,35 @@ def _machine() -> Any:
     )
 
 
-def compile_module(text: str, names: tuple[str, ...], code: MachineCode | None = None) -> Native:
+def compile_module(
+    text: str, names: tuple[str, ...], code: MachineCode | None = None, effort: Effort = RUNTIME
+) -> Native:
     """Optimise and compile a module; `names` are the functions to be called. No step may change a float's bits.
 
-    A short list of passes and code generation at level 1: half the time of LLVM's -O2 on a kernel of the shipped
-    space, whose code then ran as fast (tests/bench/cpu_speed.py). Machine code that `code` has of the same text, for
-    the same processor and the same LLVM, is taken as it is.
+    Machine code that `code` has of the same text, for the same effort, processor and LLVM, is taken as it is.
     """
-    key = _key(text)
+    key = _key(text, effort)
     known = None if code is None else code.get(key)
     if known is not None:
-        return _engine(_module(""), names, lambda _: known, _ignore)
+        return _engine(_module(""), names, lambda _: known, _ignore, effort)
     parsed = _module(text)
-    passes = _passes()
+    passes = _passes(effort)
     passes.run(parsed, _builder())
     made: list[bytes] = []
-    native = _engine(parsed, names, lambda _: None, lambda _, piece: made.append(piece))
+    native = _engine(parsed, names, lambda _: None, lambda _, piece: made.append(piece), effort)
     if code is not None and made:
         code.put(key, made[0])
     return native
 
 
-def _key(text: str) -> str:
+def _key(text: str, effort: Effort) -> str:
     """The text and everything else that the machine code follows from."""
     import llvmlite
     import llvmlite.binding as llvm
 
     version = ".".join(map(str, llvm.llvm_version_info))
     features = llvm.get_host_cpu_features().flatten()
-    parts = (text, *PASSES, str(LEVEL), llvmlite.__version__, version, llvm.get_host_cpu_name(), features)
+    parts = (text, *effort.passes, str(effort.level), llvmlite.__version__, version, llvm.get_host_cpu_name(), features)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -80,11 +105,11 @@ def _module(text: str) -> Any:
     return parsed
 
 
-def _passes() -> Any:
+def _passes(effort: Effort) -> Any:
     import llvmlite.binding as llvm
 
     passes = llvm.create_new_module_pass_manager()
-    for name in PASSES:
+    for name in effort.passes:
         getattr(passes, f"add_{name}_pass")()
     return passes
 
@@ -92,7 +117,7 @@ def _passes() -> Any:
 def _builder() -> Any:
     import llvmlite.binding as llvm
 
-    return llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=LEVEL))
+    return llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
 
 
 def _engine(
@@ -100,11 +125,12 @@ def _engine(
     names: tuple[str, ...],
     known: Callable[[Any], bytes | None],
     made: Callable[[Any, bytes], None],
+    effort: Effort,
 ) -> Native:
     """Machine code in memory; `known` may give an object file in place of the module, `made` is told a new one."""
     import llvmlite.binding as llvm
 
-    engine = llvm.create_mcjit_compiler(parsed, _fresh_machine())
+    engine = llvm.create_mcjit_compiler(parsed, _fresh_machine(effort))
     engine.set_object_cache(made, known)
     engine.finalize_object()
     return Native(engine, {name: engine.get_function_address(name) for name in names})
@@ -114,12 +140,12 @@ def _ignore(_: Any, __: bytes) -> None:
     """An object file that was known is not told again."""
 
 
-def _fresh_machine() -> Any:
+def _fresh_machine(effort: Effort) -> Any:
     """An engine takes its target machine over, so that each needs one of its own."""
     import llvmlite.binding as llvm
 
     return llvm.Target.from_default_triple().create_target_machine(
-        opt=LEVEL, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+        opt=effort.level, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
     )
 
 
@@ -129,11 +155,12 @@ def runtime() -> Native:
     import llvmlite.binding as llvm
 
     copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
-    called = ("kt_shared", "kt_global", "kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait")
+    called = ("kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait", *reach.SYMBOLS)
     parts = [
         part()
         for part in (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
     ]
+    parts += reach.parts()
     text = module([function for function, _ in parts], [body for _, body in parts])
     native = compile_module(text, ("run_grid", "after_pass", *called))
     for name in called:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.flow import Flow
-from kerneltrial.devices.cpu.ir import Body
+from kerneltrial.devices.cpu.ir import INVARIANT, Body
 from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
@@ -33,6 +33,8 @@ _BLOCK_SPECIALS = {
     "%total_smem_size": "shared_bytes",
 }
 _CONTEXT_SPECIALS = {"%tid.x": at.TID_X, "%tid.y": at.TID_Y, "%tid.z": at.TID_Z, "%laneid": at.LANE}
+FIXED = frozenset({at.TID_X, at.TID_Y, at.TID_Z, at.LINEAR, at.LANE})
+"""Fields of a context that never change."""
 
 
 class Operands:
@@ -44,19 +46,46 @@ class Operands:
         self.flow = flow
         self.layout = layout
         self._slots: dict[int, str] = {}
+        self._values: dict[int, str] = {}
+        self._loaded: set[str] = set()
+        self.heads: list[str] = []
 
     # -- registers
 
     def declare_registers(self) -> None:
-        """An alloca for each register (0 where it is read before it is written) and for each slot of a call."""
+        """An alloca for each register that outlives a basic block (0 where it is read before it is written), and for
+        each slot of a call."""
         body = self.body
         for index, type_ in enumerate(self.function.registers):
+            if index in self.flow.local:
+                continue
             body._allocas.append(f"  %r{index} = alloca i{WIDTHS[type_]}")
             body.do(f"store i{WIDTHS[type_]} 0, ptr %r{index}")
         for index, slot in enumerate(self.function.slots):
             if slot.offset < 0 and index not in self.layout.slots:
                 body._allocas.append(f"  %s{index} = alloca [{slot.size} x i8], align 16")
                 self._slots[index] = f"%s{index}"
+
+    def raw(self, register: int) -> str:
+        """A register's bits as they are."""
+        if register in self.flow.local:
+            return self._values.get(register, "0")
+        return self.body.op(f"load i{WIDTHS[self.function.registers[register]]}, ptr %r{register}")
+
+    def invariant(self, name: str, type_: str) -> str:
+        """A field of the block's state that does not change while a thread runs, loaded once at its head."""
+        return self._head(f"%blk.{name}.{type_}", "%blk", at.BLOCK[name], type_)
+
+    def own(self, offset: int) -> str:
+        """A field of the thread's context that never changes, loaded once at its head."""
+        return self._head(f"%ctx.{offset}", "%ctx", offset, "i32")
+
+    def _head(self, name: str, where: str, offset: int, type_: str) -> str:
+        if name not in self._loaded:
+            self._loaded.add(name)
+            self.heads.append(f"  {name}.at = getelementptr i8, ptr {where}, i64 {offset}")
+            self.heads.append(f"  {name} = load {type_}, ptr {name}.at, {INVARIANT}")
+        return name
 
     def register_pointer(self, register: int) -> str:
         return f"%r{register}"
@@ -68,8 +97,7 @@ class Operands:
             raise unsupported_instruction(f"{instruction.opcode} outside its parameter", instruction.line)
         body = self.body
         if space.offset >= 0:
-            params = body.field("%blk", at.BLOCK["params"], "ptr", "!invariant.load !0")
-            return body.op(f"getelementptr i8, ptr {params}, i64 {space.offset + offset}")
+            return body.op(f"getelementptr i8, ptr {self.invariant('params', 'ptr')}, i64 {space.offset + offset}")
         if slot in self.layout.slots:
             return body.op(f"getelementptr i8, ptr %ctx, i64 {self.layout.slots[slot] + offset}")
         return body.op(f"getelementptr i8, ptr {self._slots[slot]}, i64 {offset}")
@@ -84,7 +112,7 @@ class Operands:
         """An operand as a value of PTX type `type_`; a register must have its width."""
         width = WIDTHS[type_]
         if isinstance(operand, Register) and type_ == "f32" and operand.index in self.flow.pure:
-            raw = self.body.op(f"load i32, ptr %r{operand.index}")
+            raw = self.raw(operand.index)
         else:
             self.same_width(operand, width, instruction)
             raw = self.bits(operand, width, type_)
@@ -117,7 +145,7 @@ class Operands:
         match operand:
             case Register(index):
                 actual = WIDTHS[self.function.registers[index]]
-                raw = body.op(f"load i{actual}, ptr %r{index}")
+                raw = self.raw(index)
                 if index in self.flow.pure:
                     raw = canonical_nan(body, raw)
                 return self._resized(raw, actual, width, type_)
@@ -140,15 +168,15 @@ class Operands:
     def _special(self, name: str) -> str:
         body = self.body
         if name in _CONTEXT_SPECIALS:
-            return body.field("%ctx", _CONTEXT_SPECIALS[name], "i32")
+            return self.own(_CONTEXT_SPECIALS[name])
         if name in _BLOCK_SPECIALS:
-            return body.field("%blk", at.BLOCK[_BLOCK_SPECIALS[name]], "i32", "!invariant.load !0")
+            return self.invariant(_BLOCK_SPECIALS[name], "i32")
         if name == "WARP_SZ":
             return "32"
         if name == "%warpid":
-            return body.op(f"lshr i32 {body.field('%ctx', at.LINEAR, 'i32')}, 5")
+            return body.op(f"lshr i32 {self.own(at.LINEAR)}, 5")
         if name == "%nwarpid":
-            threads = body.field("%blk", at.BLOCK["threads"], "i32", "!invariant.load !0")
+            threads = self.invariant("threads", "i32")
             return body.op(f"lshr i32 {body.op(f'add i32 {threads}, 31')}, 5")
         if name.startswith("%lanemask_"):
             return self._lane_mask(name[-2:])
@@ -156,7 +184,7 @@ class Operands:
 
     def _lane_mask(self, which: str) -> str:
         body = self.body
-        own = body.op(f"shl i32 1, {body.field('%ctx', at.LANE, 'i32')}")
+        own = body.op(f"shl i32 1, {self.own(at.LANE)}")
         below = body.op(f"sub i32 {own}, 1")
         upto = body.op(f"or i32 {own}, {below}")
         if which in ("eq", "lt", "le"):
@@ -170,7 +198,7 @@ class Operands:
             return str(self.layout.shared[variable.key] + offset)
         if variable.space == "local":
             return str(self.layout.local[variable.key] + offset)
-        base = self.body.field("%blk", at.BLOCK["globals"], "i64", "!invariant.load !0")
+        base = self.invariant("globals", "i64")
         return self.body.op(f"add i64 {base}, {self.layout.images[variable.key] + offset}")
 
     def address(self, memory: Memory, instruction: Instruction) -> str:
@@ -205,7 +233,10 @@ class Operands:
         if type_ in LLVM:
             value = self.body.op(f"bitcast {LLVM[type_]} {value} to i{width}")
         value = self._resized(value, width, actual, type_)
-        self.body.do(f"store i{actual} {value}, ptr %r{operand.index}")
+        if operand.index in self.flow.local:
+            self._values[operand.index] = value
+        else:
+            self.body.do(f"store i{actual} {value}, ptr %r{operand.index}")
 
     def assign_results(
         self, operand: Operand, type_: str, result: "str | Sequence[str]", instruction: Instruction

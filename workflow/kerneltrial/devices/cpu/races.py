@@ -133,7 +133,7 @@ def kt_shared() -> tuple[str, Body]:
         b.place(on)
     b.do("ret i1 true")
     parameters = "ptr %blk, ptr %ctx, i64 %offset, i64 %size, i64 %kind, i64 %site"
-    return b.function(f"define i1 @kt_shared({parameters})"), b
+    return b.function(f"define internal i1 @kt_shared({parameters}) alwaysinline"), b
 
 
 def _report(b: Body, condition: str, code: int, other: str) -> None:

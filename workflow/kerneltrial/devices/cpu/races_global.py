@@ -135,7 +135,7 @@ def kt_global() -> tuple[str, Body]:
         b.place(on)
     b.do("ret i1 true")
     parameters = "ptr %blk, ptr %ctx, i64 %offset, i64 %address, i64 %size, i64 %kind, i64 %site"
-    return b.function(f"define i1 @kt_global({parameters})"), b
+    return b.function(f"define internal i1 @kt_global({parameters}) alwaysinline"), b
 
 
 PARTS = (kt_fence, kt_global)

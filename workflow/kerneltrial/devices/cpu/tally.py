@@ -10,7 +10,6 @@ extra pass, a conflict.
 """
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu.counting import ADDRESS_BITS
 from kerneltrial.devices.cpu.ir import Body
 
 SECTORS, GLOBAL_ACCESSES, SHARED_ACCESSES, CONFLICTS, OVERFLOWS = range(5)
@@ -73,7 +72,7 @@ class _Logs:
         least = b.variable("i64", _NO_KEY)
         with b.loop(0, self.lanes) as lane:
             left, entry = self._next(lane)
-            key = b.op(f"lshr i64 {entry}, {ADDRESS_BITS}")
+            key = b.op(f"lshr i64 {entry}, {at.ADDRESS_BITS}")
             candidate = b.op(f"select i1 {left}, i64 {key}, i64 {_NO_KEY}")
             least.set(b.call("i64", "llvm.umin.i64", ("i64", least.get()), ("i64", candidate)))
         return least.get()
@@ -84,11 +83,11 @@ class _Logs:
         count = b.variable("i32", 0)
         with b.loop(0, self.lanes) as lane:
             left, entry = self._next(lane)
-            same = b.op(f"icmp eq i64 {b.op(f'lshr i64 {entry}, {ADDRESS_BITS}')}, {chosen}")
+            same = b.op(f"icmp eq i64 {b.op(f'lshr i64 {entry}, {at.ADDRESS_BITS}')}, {chosen}")
             with b.when(b.op(f"and i1 {left}, {same}")):
                 passed = b.op(f"add i32 {_load(b, self.heads, 'i32', lane)}, 1")
                 b.do(f"store i32 {passed}, ptr {_item(b, self.heads, 'i32', lane)}")
-                address = b.op(f"and i64 {entry}, {(1 << ADDRESS_BITS) - 1}")
+                address = b.op(f"and i64 {entry}, {(1 << at.ADDRESS_BITS) - 1}")
                 b.do(f"store i64 {address}, ptr {_item(b, self.addresses, 'i64', count.get())}")
                 count.set(b.op(f"add i32 {count.get()}, 1"))
         return count.get()
