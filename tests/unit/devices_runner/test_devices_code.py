@@ -104,7 +104,7 @@ def test_a_damaged_file_is_made_again(nursery, tmp_path: Path, damage) -> None:
     assert shelf.known(binary(3))
 
 
-def test_known_code_is_what_runs_and_depends_on_text_and_processor(monkeypatch) -> None:
+def test_known_code_is_what_runs_and_depends_on_text_and_effort() -> None:
     """What is on the shelf is taken in place of the text: so its key must hold all that the code follows from."""
     text = "define i32 @thread() {{ ret i32 {} }}"
     code = MachineCode()
@@ -113,10 +113,10 @@ def test_known_code_is_what_runs_and_depends_on_text_and_processor(monkeypatch) 
     other = MachineCode()
     native.compile_module(text.format(2), ("thread",), other)
     assert set(other.made) != {key}
-    monkeypatch.setattr(native, "PASSES", ("sroa",))
-    third = MachineCode()
-    native.compile_module(text.format(1), ("thread",), third)
-    assert set(third.made) != {key}
+    for effort in (native.Effort(("sroa",), native.RUNTIME.level), native.Effort(native.RUNTIME.passes, 0)):
+        third = MachineCode()
+        native.compile_module(text.format(1), ("thread",), third, effort)
+        assert set(third.made) != {key}
 
 
 def test_what_is_too_much_is_not_kept() -> None:
