@@ -18,6 +18,9 @@ from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.case import Case, Cases, Distribution, Generated
 from kerneltrial.records.confirmation import (
     Confirmation,
+    EndToEnd,
+    NotSeen,
+    Seen,
 )
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range, Tolerance
 from kerneltrial.records.cost import Cost
@@ -365,6 +368,20 @@ def receipt(signed: Terms, version: int = 0) -> Receipt:
         signature=fake("signature"),
         received_at="2026-11-30T08:00:00+00:00",
         heads={},
+    )
+
+
+def ran(saved_ms: Interval, pairs: int = 10, calls: float = 0.0) -> EndToEnd:
+    """The application ran with both kernels; `calls` an invocation, 0 where nobody counted."""
+    seen = Seen(calls_per_invocation=calls, baseline_peak_bytes=1 << 30, candidate_peak_bytes=1 << 30)
+    return EndToEnd(
+        saved_ms=saved_ms,
+        processes=pairs,
+        baseline_ms=12.5,
+        candidate_ms=12.5 - saved_ms.middle,
+        measure="wall",
+        seen=seen if calls else NotSeen(),
+        samples=fake("application"),
     )
 
 

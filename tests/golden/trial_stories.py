@@ -19,6 +19,7 @@ from trial_pieces import (
     lock,
     origin,
     qualification,
+    ran,
     receipt,
     terms,
 )
@@ -28,7 +29,6 @@ from kerneltrial.records.confirmation import (
     Confirmation,
     Confirmed,
     ConfirmedCase,
-    EndToEnd,
     Looked,
     NotTimed,
     NoWinner,
@@ -136,7 +136,7 @@ def go_shaped(example: bool = False) -> Trial:
             findings=(),
         ),
         vendors=(VendorSpeed(name="cublas", speedup=interval(1.03, 0.01)),),
-        end_to_end=EndToEnd(saved_ms=interval(0.42, 0.11), processes=10),
+        end_to_end=ran(interval(0.42, 0.11), 10),
     )
     fixed = terms(agreed(example, iterations=3, model=model))
     return finish(

@@ -220,6 +220,7 @@ def test_sources_name_all_files_of_a_group(trial: Any) -> None:
         "replies": (),
         "program": (),
         "reviewers": (),
+        "application": (),
     }
 
 

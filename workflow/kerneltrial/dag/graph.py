@@ -21,6 +21,8 @@ LOCKED_KEYS = (
     "model",
     "command",
     "stop",
+    "application",
+    "end_to_end",
 )
 FILE_KEYS = (
     "contract",
@@ -34,6 +36,7 @@ FILE_KEYS = (
     "replies",
     "program",
     "reviewers",
+    "application",
 )
 TERMS_KEYS = ("iterations", "policy", "prices", "workload")
 
@@ -114,7 +117,7 @@ STAGES: dict[str, Stage] = {  # in topological order
     "confirm": Stage(
         "confirmation",
         reads=("iterations",),
-        sources=("cases", "oracle"),
+        sources=("cases", "oracle", "application"),
         same=("lock", "qualify"),
         every=_JUDGED,
         code=_RUNNER,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kerneltrial.decide import rules_fast, rules_right, rules_worth
+from kerneltrial.decide import rules_application, rules_fast, rules_right, rules_worth
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.milestones import milestones
 from kerneltrial.records.confirmation import Confirmed, NotTimed
@@ -19,7 +19,7 @@ _RULES: dict[RuleName, Rule] = {
     "measured_on_gpu": rules_fast.measured_on_gpu,
     "vendor_not_faster": rules_fast.vendor_not_faster,
     "independent_oracle": rules_right.independent_oracle,
-    "end_to_end_evidence": rules_fast.end_to_end_evidence,
+    "end_to_end_evidence": rules_application.end_to_end_evidence,
     "payback_within_horizon": rules_worth.payback_within_horizon,
     "reviewer_receipt": rules_worth.reviewer_receipt,
     "own_terms": rules_worth.own_terms,

@@ -1,12 +1,14 @@
 """When the confirmed saving has paid for the pilot."""
 
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
-from kerneltrial.decide.amounts import MS_PER_HOUR, ceiling, exactly, rounded
+from kerneltrial.decide.amounts import MS_PER_HOUR, ceiling, decimal, exactly, rounded
 from kerneltrial.decide.cost import people_usd
 from kerneltrial.decide.forecast import Pilot, forecast
 from kerneltrial.decide.saving import confirmed_saving, priced, rounded_saving
-from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed
+from kerneltrial.records.confirmation import Confirmation, Confirmed, EndToEnd, NotTimed
 from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Saving
 from kerneltrial.records.forecast import Forecast
 from kerneltrial.records.terms import Agreed
@@ -22,10 +24,10 @@ def payback(
     outcome = confirmation.outcome
     if not isinstance(outcome, Confirmed):
         return _not_timed(pilot_usd, isinstance(outcome, NotTimed))
-    hours = confirmed_saving(terms.workload.calls_per_month, outcome)
-    saved = priced(hours, terms.prices.gpu_hour_usd)
+    measured = _measured(outcome, confirmation, terms)
+    saved = priced(measured.hours, terms.prices.gpu_hour_usd)
     if saved.high <= 0:
-        return PaybackNever(pilot_usd=pilot_usd, why=_why_nothing(hours, terms))
+        return PaybackNever(pilot_usd=pilot_usd, why=_why_nothing(measured.hours, terms))
     if saved.low <= 0:
         return PaybackUnknown(
             pilot_usd=pilot_usd,
@@ -36,28 +38,56 @@ def payback(
     pilot = Pilot(
         people_usd=people,
         machines_usd=pilot_usd - people,
-        hours=hours,
-        freedom=max(outcome.looked.processes - 1, 1),
-        confidence=outcome.looked.nominal_confidence,
+        hours=measured.hours,
+        freedom=measured.freedom,
+        confidence=measured.confidence,
     )
-    return _known(pilot_usd, hours, terms, forecast(pilot, terms, seed))
+    return _known(pilot_usd, measured, terms, forecast(pilot, terms, seed))
 
 
-def _known(pilot_usd: Decimal, hours: Saving, terms: Agreed, drawn: Forecast) -> Payback:
-    saved = priced(hours, terms.prices.gpu_hour_usd)
-    horizon = terms.policy.horizon_months
-    calls = sum(terms.workload.calls_per_month.values())
+@dataclass(frozen=True)
+class _Measured:
+    """GPU hours saved a month, over how many calls or invocations, and how sure that is."""
+
+    basis: Literal["end_to_end", "derived"]
+    count: int
+    hours: Saving
+    freedom: int
+    confidence: float
+
+
+def _measured(outcome: Confirmed, confirmation: Confirmation, terms: Agreed) -> _Measured:
+    """From the application where it shows a saving and its invocations are known; else calls times latency."""
+    ran, invocations = confirmation.end_to_end, terms.workload.invocations_per_month
+    if isinstance(ran, EndToEnd) and ran.saved_ms.low > 0 and invocations:
+        with exactly():
+            low, middle, high = (
+                decimal(ms) * invocations / MS_PER_HOUR
+                for ms in (ran.saved_ms.low, ran.saved_ms.middle, ran.saved_ms.high)
+            )
+        hours = Saving(low=low, middle=middle, high=high)
+        return _Measured("end_to_end", invocations, hours, max(ran.processes - 1, 1), ran.saved_ms.confidence)
+    calls = terms.workload.calls_per_month
+    looked = outcome.looked
+    hours = confirmed_saving(calls, outcome)
+    return _Measured("derived", sum(calls.values()), hours, max(looked.processes - 1, 1), looked.nominal_confidence)
+
+
+def _known(pilot_usd: Decimal, measured: _Measured, terms: Agreed, drawn: Forecast) -> Payback:
+    saved = priced(measured.hours, terms.prices.gpu_hour_usd)
+    horizon, count = terms.policy.horizon_months, measured.count
     with exactly():
         return Payback(
+            basis=measured.basis,
             pilot_usd=pilot_usd,
-            gpu_hours_per_month=rounded_saving(hours),
+            gpu_hours_per_month=rounded_saving(measured.hours),
             saved_usd_per_month=rounded_saving(saved),
             months_low=rounded(pilot_usd / saved.high),
             months_middle=rounded(pilot_usd / saved.middle),
             months_high=rounded(pilot_usd / saved.low),
             horizon_months=horizon,
-            break_even_calls_per_month=ceiling(calls * pilot_usd / (horizon * saved.middle)),
-            break_even_ms_per_call=rounded(pilot_usd * MS_PER_HOUR / (horizon * terms.prices.gpu_hour_usd * calls)),
+            break_even_calls_per_month=ceiling(count * pilot_usd / (horizon * saved.middle)),
+            break_even_ms_per_call=rounded(pilot_usd * MS_PER_HOUR / (horizon * terms.prices.gpu_hour_usd * count)),
             forecast=drawn,
         )
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import log
 
-from kerneltrial.decide.amounts import decimal, factor, number, percent, plain, plural
+from kerneltrial.decide.amounts import decimal, factor, percent, plain, plural
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.measure.statistics import below_p, holm
-from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoEndToEnd, NotTimed, VendorSpeed
+from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NotTimed, VendorSpeed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown
 from kerneltrial.records.record import Interval
 
@@ -134,30 +134,6 @@ def vendor_not_faster(grounds: Grounds) -> RuleResult:
     if all(vendor.speedup.low >= 1 for vendor in standing):
         return Passed(rule=rule, asked=asked, seen=seen, example=False)
     return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
-
-
-def end_to_end_evidence(grounds: Grounds) -> RuleResult:
-    """The application itself is faster with the winner; policy may accept a derived saving where it shows no loss."""
-    rule: RuleName = "end_to_end_evidence"
-    asked = "the application saves time with the winner in place of the baseline"
-    evidence = grounds.confirmation.end_to_end
-    if isinstance(evidence, NoEndToEnd):
-        settled = "run the application with both kernels, interleaved"
-        return Unknown(rule=rule, asked=asked, seen="the application was not run", example=False, settled_by=settled)
-    saved = evidence.saved_ms
-    seen = (
-        f"{number(saved.middle)} ms saved per invocation ({number(saved.low)} to {number(saved.high)} at "
-        f"{percent(decimal(saved.confidence))} confidence, {plural(evidence.processes, 'process', 'processes')})"
-    )
-    if saved.low > 0:
-        return Passed(rule=rule, asked=asked, seen=seen, example=False)
-    if saved.high < 0:
-        return Failed(rule=rule, asked=asked, seen=seen, example=False)
-    if grounds.terms.now.policy.accept_derived:
-        seen += "; no loss seen, and the policy accepts a saving derived from calls × latency"
-        return Passed(rule=rule, asked=asked, seen=seen, example=False)
-    settled = "more end-to-end runs, or a policy that accepts a derived saving"
-    return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
 
 
 def shown(interval: Interval) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.alike import close, same
+from kerneltrial.evidence.applied import application_problems
 from kerneltrial.evidence.confirmed import Beside, confirmation_problems
 from kerneltrial.measure.rounds import case_latency
 from kerneltrial.measure.score import score
@@ -25,6 +26,7 @@ def derived_figures(folder: Path, records: Mapping[str, Envelope]) -> Iterator[s
     for path, envelope in records.items():
         if envelope.stage == "confirm" and beside.lock:
             yield from (f"{path}: {wrong}" for wrong in confirmation_problems(envelope.body, beside))
+            yield from (f"{path}: {wrong}" for wrong in application_problems(envelope.body, beside))
         if envelope.stage == "qualify" and not _baseline_follows(baseline, beside):
             yield f"{path}: figures of the baseline do not follow from its measurements"
         for entry in envelope.body["candidates"] if envelope.stage == "time" else ():

@@ -14,6 +14,7 @@ from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, sources
+from kerneltrial.records.application import EndToEndAsked
 from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.candidate import Language
 from kerneltrial.records.protocol import Protocol
@@ -24,7 +25,7 @@ from kerneltrial.store.canonical import builtins
 __all__ = ["Config", "check", "read", "sources"]
 
 Arch = Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)(?!\n)$", description="auto, or such as sm_90a")]
-_NESTED = ("protocol", "policy", "prices", "workload", "model", "command")
+_NESTED = ("end_to_end", "protocol", "policy", "prices", "workload", "model", "command")
 _NEEDED = {"search": "space", "files": "candidates", "replay": "replies"}
 
 
@@ -55,6 +56,8 @@ class Config(Record):
     command: Command = Command()
     stop: Literal["fixed", "beats_compiler"] = "fixed"
     reviewers: str = ""
+    application: str = ""
+    end_to_end: EndToEndAsked = EndToEndAsked()
     candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)] = 4
     seed: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     sandbox: Literal["required", "plain"] = "required"
@@ -133,6 +136,10 @@ def _check_asking(config: Config, where: str) -> None:
         )
     if config.proposer == "command" and not config.command.words:
         raise InputProblem(f"{where}: the key 'command.words' is missing, and proposer command needs it")
+    if config.end_to_end.words and not config.application:
+        raise InputProblem(
+            f"{where}: the key 'application' is missing, and end_to_end.words needs it: the folder to run in"
+        )
     url = config.model.base_url
     if url and (not url.startswith(("http://", "https://")) or "@" in url or "?" in url):
         raise InputProblem(
@@ -176,7 +183,7 @@ def _check_paths(config: Config, folder: Path) -> None:
     for key in FILE_KEYS:
         path = str(getattr(config, key))
         unused = config.proposer != ("search" if key == "space" else FOLDERS.get(key, config.proposer))
-        if unused or (key in ("reference", "program", "reviewers") and not path):
+        if unused or (key in ("reference", "program", "reviewers", "application") and not path):
             continue
         _check_path(key, path, folder)
     for key in ("baseline", "reference"):
@@ -209,7 +216,7 @@ def _check_path(key: str, path: str, folder: Path) -> None:
     found = folder / path
     if key == "replies" and found.is_dir() and not any(found.glob("*.json")):
         raise InputProblem(f"config: replies: {path} holds no reply; name a folder such as results/TRIAL/replies")
-    wanted = found.is_dir() if key in FOLDERS else found.is_file()
-    if not wanted:
-        kind = "folder" if key in FOLDERS else "file"
+    is_folder = key in FOLDERS or key == "application"
+    if not (found.is_dir() if is_folder else found.is_file()):
+        kind = "folder" if is_folder else "file"
         raise InputProblem(f"config: {key}: there is no {kind} {path}; create it or correct the key")

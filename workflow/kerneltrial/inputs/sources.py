@@ -19,6 +19,7 @@ FILE_KEYS = (
     "replies",
     "program",
     "reviewers",
+    "application",
 )
 
 FOLDERS = {"candidates": "files", "replies": "replay", "program": "command"}  # and the proposers that use them
@@ -46,6 +47,8 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
         all files of the folder; empty unless the proposer is `files`, `replay` or `command`
     reviewers
         the file of reviewers' keys; empty where none is named
+    application
+        all files of the folder that end-to-end evidence runs in; empty where none is named
 
     Raises
     ------
@@ -66,6 +69,7 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
             for key, proposer in FOLDERS.items()
         },
         "reviewers": (named["reviewers"],) if named["reviewers"] else (),
+        "application": _files(named["application"], folder) if named["application"] else (),
     }
 
 

@@ -1,5 +1,7 @@
 """The confirmation: winner and baseline again, in fresh processes, on fresh values."""
 
+from typing import Literal
+
 import msgspec
 
 from kerneltrial.records.reason import Finding
@@ -74,15 +76,43 @@ class Looked(Record):
     narrow: bool
 
 
+class Seen(Record, tag_field="kind", tag="seen"):
+    """What the provided loader saw in the application: kernel calls an invocation, and device memory at its peak."""
+
+    calls_per_invocation: float
+    baseline_peak_bytes: Count
+    candidate_peak_bytes: Count
+
+
+class NotSeen(Record, tag_field="kind", tag="not_seen"):
+    """The application loads kernels by itself, so that calls and memory are not known."""
+
+
 class EndToEnd(Record, tag_field="state", tag="measured"):
-    """The application with both kernels, interleaved: milliseconds saved per invocation, below 0 is a loss."""
+    """The application with both kernels, interleaved: milliseconds saved per invocation, below 0 is a loss.
+
+    `saved_ms` has Student's t interval over pairs of runs; the other milliseconds are medians of one invocation.
+    """
 
     saved_ms: Interval
     processes: Count
+    baseline_ms: float
+    candidate_ms: float
+    measure: Literal["wall", "printed"]
+    seen: Seen | NotSeen
+    samples: Digest
+
+
+class EndToEndFailed(Record, tag_field="state", tag="failed"):
+    """The application ran with the baseline and not with the winner, and why."""
+
+    why: str
 
 
 class NoEndToEnd(Record, tag_field="state", tag="none"):
-    """The application was not run."""
+    """The application was not run, and why."""
+
+    why: str = "the application was not run"
 
 
 class Confirmed(Record, tag_field="state", tag="confirmed"):
@@ -122,4 +152,4 @@ class Confirmation(Record):
     outcome: Confirmed | NotTimed | NoWinner
     vendors: tuple[VendorSpeed, ...] = ()
     vendors_absent: tuple[Finding, ...] = ()
-    end_to_end: EndToEnd | NoEndToEnd = NoEndToEnd()
+    end_to_end: EndToEnd | EndToEndFailed | NoEndToEnd = NoEndToEnd()

@@ -86,11 +86,15 @@ class Saving(Record):
 class Payback(Record, tag_field="state", tag="known"):
     """Months until the confirmed saving has paid for the pilot.
 
+    `basis`: milliseconds of the application's invocations, or derived from calls x latency of the kernel alone.
+
     `low` is the better end (the larger saving), `high` the worse. `break_even_calls_per_month` is how many calls a
     month, in the workload's mix, pay back in just `horizon_months` at the middle of the interval,
-    `break_even_ms_per_call` how many milliseconds a call of that mix would have to save.
+    `break_even_ms_per_call` how many milliseconds a call of that mix would have to save; on the basis `end_to_end` both
+    speak of invocations.
     """
 
+    basis: Literal["end_to_end", "derived"]
     pilot_usd: Decimal
     gpu_hours_per_month: Saving
     saved_usd_per_month: Saving

@@ -106,6 +106,7 @@ class Uncertainty(Record):
 class Workload(Record):
     """How often production calls the kernel, by performance case; and the hours that people spend on the pilot.
 
+    `invocations_per_month` is how often production runs what end-to-end evidence runs once; 0 where that is not known.
     `upkeep_hours_per_month` is what the new kernel costs people afterwards; payback is gross, this is shown beside it.
 
     `example: true` marks workload and prices that are not the user's own; they can never lead to GO. Nor can prices
@@ -116,6 +117,7 @@ class Workload(Record):
     setup_hours: Decimal
     review_hours: Decimal
     example: bool
+    invocations_per_month: Annotated[int, Meta(ge=0)] = 0
     upkeep_hours_per_month: Decimal = Decimal(0)
     uncertainty: Uncertainty = Uncertainty()
 

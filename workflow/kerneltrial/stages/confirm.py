@@ -17,13 +17,22 @@ from kerneltrial.measure.roofline import under_floor
 from kerneltrial.records.build import Build, Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.case import Case, Cases
-from kerneltrial.records.confirmation import Confirmation, Confirmed, NotTimed, NoWinner
+from kerneltrial.records.confirmation import (
+    Confirmation,
+    Confirmed,
+    EndToEnd,
+    EndToEndFailed,
+    NoEndToEnd,
+    NotTimed,
+    NoWinner,
+)
 from kerneltrial.records.decision import Winner
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import NOT_ASKED
 from kerneltrial.records.validation import Invalid, Unchecked
+from kerneltrial.stages.application import applied
 from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
@@ -44,8 +53,25 @@ def run(job: Job) -> Confirmation:
             counted = NotTimed(
                 winner=winner.candidate, ratio=winner.geometric_mean, valid=not findings, findings=findings
             )
-            return Confirmation(outcome=counted)
-        return _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
+            confirmed = Confirmation(outcome=counted)
+        else:
+            confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
+        pair = (_baseline(g), Kernel(built=built, plan=candidate.plan))
+        return msgspec.structs.replace(confirmed, end_to_end=_in_the_application(g, pair, confirmed))
+
+
+def _baseline(g: Ground) -> Kernel:
+    qualification = g.job.record("qualify", Qualification)
+    return Kernel(built=qualification.baseline, plan=qualification.baseline_plan)
+
+
+def _in_the_application(
+    g: Ground, pair: tuple[Kernel, Kernel], confirmed: Confirmation
+) -> EndToEnd | EndToEndFailed | NoEndToEnd:
+    """A kernel that was not right again is not let into the application."""
+    if isinstance(confirmed.outcome, Confirmed | NotTimed) and not confirmed.outcome.valid:
+        return NoEndToEnd(why="the application was not run, as the winner was not right again")
+    return applied(g, pair)
 
 
 def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
@@ -78,7 +104,7 @@ def _fresh(case: Case, salt: bytes, winner: str) -> Case:
 def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmation:
     """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
     qualification = g.job.record("qualify", Qualification)
-    pair = (Kernel(built=qualification.baseline, plan=qualification.baseline_plan), winner)
+    pair = (_baseline(g), winner)
     cases = [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
     clocks: dict[str, str] = {}
