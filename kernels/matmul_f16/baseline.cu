@@ -41,6 +41,7 @@ matmul(const Half* __restrict__ a, const Half* __restrict__ b, Half* __restrict_
                 depth + d < k && column0 + column < n ? b[(long long)(depth + d) * n + column0 + column] : 0;
         }
         __syncthreads();
+#pragma unroll 1
         for (int d = 0; d < DEPTH; d += 16) {
             unsigned left[2][4], right[4][2];
             for (int i = 0; i < 2; ++i)

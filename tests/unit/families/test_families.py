@@ -22,14 +22,24 @@ QUICK = {
         {"GROUP": 32, "ROWS": 2, "VEC": 1, "ONLINE": 1, "FLIGHT": 1, "SPLIT": 1},
         {"GROUP": 256, "ROWS": 1, "VEC": 4, "ONLINE": 2, "FLIGHT": 1, "SPLIT": 4},
     ),
-    "softmax_wide_f32": (
-        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1},
-        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 2, "BACK": 0},
-    ),
+    "softmax_wide_f32": ({"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1},),
     "matmul_f16": (
         {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 1, "LDMATRIX": 0, "BAND": 8},
         {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "LDMATRIX": 1, "BAND": 1},
     ),
+    "conv3x3_f32": (
+        {"WIDE": 16, "HIGH": 4, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": 2},
+        {"WIDE": 32, "HIGH": 4, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": 0},
+    ),
+    "dct8x8_quant_i16": (
+        {"BLOCKS": 4, "WAY": 1, "BUTTERFLY": 1, "VEC": 8},
+        {"BLOCKS": 8, "WAY": 0, "BUTTERFLY": 1, "VEC": 1},
+    ),
+    "layernorm_residual_f32": (
+        {"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "WELFORD": 1},
+        {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 0},
+    ),
+    "rmsnorm_residual_f32": ({"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "EARLY": 0},),
     "matmul_bf16": ({"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 1, "LDMATRIX": 1, "BAND": 8},),
     "matmul_residual_norm_f32": (
         {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "NORM": 2},

@@ -1,0 +1,79 @@
+// A space of products of a CSR matrix and a vector.
+//
+// The parameters are macros, defined above this text for each configuration:
+//   THREADS  of a block
+//   WAY      0: LANES threads share a row
+//            1: threads share the matrix evenly, whatever its rows are (Merrill and Garland, "Merge-based Parallel Sparse
+//               Matrix-Vector Multiplication", 2016): rows and entries together are cut into runs of ITEMS, one a thread;
+//               a thread leaves the sum of the row that goes on behind its run, and a second launch adds these
+//   LANES    with WAY 0
+//   FLIGHT   with WAY 0: entries of a thread that are in flight together
+//   ITEMS    with WAY 1
+//
+// Sums are taken in a fixed order, so that results are the same bits in every run.
+
+#if WAY == 0
+extern "C" __global__ void __launch_bounds__(THREADS)
+spmv_rows(const int* __restrict__ offsets, const int* __restrict__ columns, const float* __restrict__ values,
+          const float* __restrict__ x, float* __restrict__ y, int rows) {
+    const int wanted = (blockIdx.x * THREADS + threadIdx.x) / LANES, row = min(wanted, rows - 1);
+    const int last = offsets[row + 1];
+    float sums[FLIGHT] = {};
+    for (int e = offsets[row] + static_cast<int>(threadIdx.x) % LANES; e < last; e += LANES * FLIGHT) {
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f)
+            if (e + f * LANES < last) sums[f] += values[e + f * LANES] * x[columns[e + f * LANES]];
+    }
+    float sum = 0.f;
+#pragma unroll
+    for (int f = 0; f < FLIGHT; ++f) sum += sums[f];
+#pragma unroll
+    for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+    if (wanted < rows && threadIdx.x % LANES == 0) y[row] = sum;
+}
+
+#else
+extern "C" __global__ void __launch_bounds__(THREADS)
+spmv_runs(const int* __restrict__ offsets, const int* __restrict__ columns, const float* __restrict__ values,
+          const float* __restrict__ x, float* __restrict__ y, int* __restrict__ open_rows, float* __restrict__ open_sums,
+          int rows, int entries, int runs) {
+    const int run = blockIdx.x * THREADS + threadIdx.x;
+    if (run >= runs) return;
+    const long long begin = static_cast<long long>(run) * ITEMS, whole = static_cast<long long>(rows) + entries;
+    // Of the first `begin` items, `row` are ends of rows and the rest are entries: an end comes behind its entries.
+    int row = static_cast<int>(max(0ll, begin - entries)), high = static_cast<int>(min(begin, (long long)rows));
+    while (row < high) {
+        const int middle = row + (high - row) / 2;
+        if (offsets[middle + 1] <= begin - middle - 1) row = middle + 1;
+        else high = middle;
+    }
+    int entry = static_cast<int>(begin - row);
+    const int items = static_cast<int>(min((long long)ITEMS, whole - begin));
+    float sum = 0.f;
+    for (int i = 0; i < items; ++i) {
+        if (entry < offsets[row + 1]) {
+            sum += values[entry] * x[columns[entry]];
+            ++entry;
+        } else {
+            y[row] = sum;
+            sum = 0.f;
+            ++row;
+        }
+    }
+    open_rows[run] = row;
+    open_sums[run] = sum;
+}
+
+// The first run that leaves a row open adds what all runs left of it: before, y holds what the row's last run saw.
+extern "C" __global__ void __launch_bounds__(THREADS)
+spmv_open(float* __restrict__ y, const int* __restrict__ open_rows, const float* __restrict__ open_sums, int rows,
+          int runs) {
+    const int run = blockIdx.x * THREADS + threadIdx.x;
+    if (run >= runs) return;
+    const int row = open_rows[run];
+    if (row >= rows || (run > 0 && open_rows[run - 1] == row)) return;
+    float sum = 0.f;
+    for (int r = run; r < runs && open_rows[r] == row; ++r) sum += open_sums[r];
+    y[row] += sum;
+}
+#endif
