@@ -1,6 +1,8 @@
 """A trial of seven iterations that a scripted model drives, on `cpu`: stages in this process, NVRTC for real."""
 
+import contextlib
 import json
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -11,9 +13,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "propose"))
 
 from scripted_server import error, responses, serving
 
+from kerneltrial.build.preloading import preload as compilers
 from kerneltrial.dag import graph
+from kerneltrial.devices.preloading import preload as devices
 from kerneltrial.inputs.config import read
 from kerneltrial.propose.problem import ProposerProblem
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages import early
 from kerneltrial.stages.running import run_stage
 from kerneltrial.store.canonical import canonical, digest
 
@@ -67,6 +73,14 @@ def play(trial, stages=None, iterations=7):
 def bodies(trial, record):
     paths = sorted((trial.folder / "results").glob(f"*/iterations/*/{record}.json"))
     return [json.loads(path.read_bytes())["body"] for path in paths]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_nursery():
+    """All stages share a clean process: its start is most of what a stage of this tiny trial costs."""
+    with Nursery((*compilers({"cuda_cpp"}), *devices("cpu"))) as nursery, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(early, "nursery", lambda job: contextlib.nullcontext(nursery))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -137,15 +151,22 @@ def test_the_evidence_verifies_and_a_swapped_reply_is_named(driven, tmp_path):
     record = json.loads(path.read_bytes())
     other = json.loads((trial.results / "iterations/0006/proposal.json").read_bytes())["body"]["usage"]
     (name,) = record["body"]["usage"]["replies"]
-    (trial.results / "objects/sha256" / name[:2] / name[2:]).unlink()
+    stored = trial.results / "objects/sha256" / name[:2] / name[2:]
+    kept_body = stored.read_bytes()
+    stored.unlink()
     record["body"]["usage"]["replies"] = other["replies"]
     del record["sha256"]
     path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
     told = trial.kerneltrial("verify").stdout
     assert "iterations/0004/proposal.json: a candidate does not follow from the reply that it names" in told
     record["body"]["usage"]["replies"] = [name]
+    kept = trial.results / f"replies/{record['body']['usage']['requests'][0]}.json"
+    kept.chmod(0o644)
+    kept.write_bytes(kept.read_bytes().replace(b"good", b"bad"))
     path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
     assert f"iterations/0004/proposal.json: object {name} is missing" in trial.kerneltrial("verify").stdout
+    stored.write_bytes(kept_body)
+    assert f"{kept.name} is not the reply that it names" in trial.kerneltrial("verify").stdout
 
 
 def test_a_rerun_pays_nothing_and_ask_again_is_journalled_and_pays(driven, tmp_path, monkeypatch):
@@ -167,7 +188,18 @@ def test_a_rerun_pays_nothing_and_ask_again_is_journalled_and_pays(driven, tmp_p
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     run_stage(read(trial.folder / "config.yaml", {}), "propose", 4, "0" * 64, trial.folder)
     assert len(server.seen) == asked + 1
-    assert bodies(trial, "proposal")[3]["usage"]["requests"] != before[3]["usage"]["requests"]
+    paid = bodies(trial, "proposal")[3]
+    assert paid["usage"]["requests"] != before[3]["usage"]["requests"]
+    (trial.folder / "results/tiny").rename(trial.folder / "recorded")
+    shutil.copytree(
+        trial.folder / "recorded", trial.results, ignore=shutil.ignore_patterns("replies", "again", "ledger")
+    )
+    trial.config(proposer="replay", replies="recorded/replies")
+    config = read(trial.folder / "config.yaml", {})
+    for stage, iteration in (("lock", 0), ("propose", 4)):
+        (trial.results / "journal" / "lock.jsonl").unlink(missing_ok=True)
+        run_stage(config, stage, iteration, "0" * 64, trial.folder)
+    assert bodies(trial, "proposal")[3] == paid  # the recorded trial's second sample, not its first
 
 
 def test_replay_gives_byte_equal_proposals_without_a_network(driven, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from kerneltrial.propose.openai.exchange import Answered, Exchange, Exchanges, R
 from kerneltrial.propose.openai.reply import Reply, draft_in, read_reply
 from kerneltrial.propose.proposer import Draft, candidate_of
 from kerneltrial.records.envelope import Envelope
-from kerneltrial.store.canonical import decode
+from kerneltrial.store.canonical import decode, digest
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.problem import StoreProblem
 
@@ -33,11 +33,20 @@ def derived_proposals(folder: Path, records: Mapping[str, Envelope]) -> Iterator
             replies = [read_reply(exchange) for exchange in _exchanges(folder, usage)]
         except (StoreProblem, ValueError):  # named as missing or changed elsewhere
             continue
+        yield from _kept(folder, path, usage)
         attempts = envelope.body["attempts"]
         if not all(_follows(*pair, languages) for pair in zip(attempts, replies, strict=False)):
             yield f"{path}: a candidate does not follow from the reply that it names"
         if any(usage.get(name, 0) != sum(getattr(r.tokens, of) for r in replies) for name, of in _TOKENS.items()):
             yield f"{path}: the tokens do not follow from the replies that it names"
+
+
+def _kept(folder: Path, path: str, usage: dict[str, Any]) -> Iterator[str]:
+    """A rerun takes replies from their own folder, so they must be those that the record names."""
+    for request, reply in zip(usage["requests"], usage["replies"], strict=True):
+        told = Exchanges(folder / "replies").find(request)
+        if told is not None and isinstance(told.outcome, Answered) and digest(told.outcome.body.encode()) != reply:
+            yield f"{path}: replies/{request}.json is not the reply that it names"
 
 
 def _exchanges(folder: Path, usage: dict[str, Any]) -> Iterator[Exchange]:

@@ -44,7 +44,8 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
     space
         the search space and the source that it names; empty unless the proposer is `search`
     candidates, replies, program
-        all files of the folder; empty unless the proposer is `files`, `replay` or `command`
+        all files of the folder; empty unless the proposer is `files`, `replay` or `command`; with replies come the
+        files that say which iterations were asked for again
     reviewers
         the file of reviewers' keys; empty where none is named
     application
@@ -68,6 +69,7 @@ def sources(config: NamesFiles, folder: Path = Path()) -> dict[str, tuple[str, .
             key: _files(named[key], folder) if named[key] and config.proposer == proposer else ()
             for key, proposer in FOLDERS.items()
         },
+        "replies": _replies(named["replies"], folder) if config.proposer == "replay" else (),
         "reviewers": (named["reviewers"],) if named["reviewers"] else (),
         "application": _files(named["application"], folder) if named["application"] else (),
     }
@@ -86,6 +88,11 @@ def _files(folder_name: str, folder: Path) -> tuple[str, ...]:
     whole = folder / folder_name
     found = (path for path in whole.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return tuple(sorted((PurePosixPath(folder_name) / path.relative_to(whole).as_posix()).as_posix() for path in found))
+
+
+def _replies(replies: str, folder: Path) -> tuple[str, ...]:
+    again = _beside(replies, "again")
+    return (*_files(replies, folder), *(_files(again, folder) if (folder / again).is_dir() else ()))
 
 
 def _included(contract: str, folder: Path) -> tuple[str, ...]:

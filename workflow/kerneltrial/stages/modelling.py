@@ -54,8 +54,10 @@ def _text(path: Path) -> str:
 
 
 def samples_before(job: Job) -> int:
-    """How often `kerneltrial ask-again` was used on this iteration."""
+    """How often `kerneltrial ask-again` was used on this iteration; of a replay, on that of the trial it replays."""
     path = job.root / again_path(job.trial, job.iteration)
+    if job.sources["replies"]:
+        path = job.source("replies").parents[1] / "again" / path.name
     return decode(AskedAgain, path.read_bytes()).times if path.is_file() else 0
 
 
