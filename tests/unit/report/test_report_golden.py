@@ -41,3 +41,5 @@ def test_history_ends_at_the_winner(story: tuple[str, dict[str, bytes]]) -> None
     assert known == sorted(known)
     assert sum(row["attempts"] for row in history["trend"]) == len(history["attempts"])
     assert history["trend"][-1]["best_so_far"] == best[-1]
+    assert sum(row["proposed"] for row in history["patterns"]) == sum(row["proposed"] for row in history["trend"])
+    assert history["patterns"][0]["best"] == best[-1]

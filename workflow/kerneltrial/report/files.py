@@ -9,7 +9,7 @@ from kerneltrial.records.decision import Payback, PaybackNever, Winner
 from kerneltrial.report import words
 from kerneltrial.report.amendments import changes
 from kerneltrial.report.inputs import ReportInputs
-from kerneltrial.report.tables import failed_and_unknown, rows, totals, trend
+from kerneltrial.report.tables import failed_and_unknown, patterns, rows, totals, trend
 from kerneltrial.store.canonical import builtins
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ def decision(inputs: ReportInputs) -> dict[str, Any]:
 
 
 def history(inputs: ReportInputs, table: "pd.DataFrame") -> dict[str, Any]:
-    """Every attempt, and the trend over iterations. `figure` is in `unit`; null where there is none."""
+    """Every attempt, the trend over iterations, and which kinds of idea paid. `figure` is in `unit`, or null."""
     return {
         "schema_version": SCHEMA_VERSION,
         "trial": inputs.lock.trial,
         "unit": "speedup" if inputs.clocked else "count_ratio",
         "attempts": rows(table),
         "trend": rows(trend(table)),
+        "patterns": rows(patterns(table)),
     }
 
 

@@ -14,7 +14,7 @@ from kerneltrial.report.amendments import changes
 from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
-from kerneltrial.report.tables import rows, totals
+from kerneltrial.report.tables import patterns, rows, totals
 
 if TYPE_CHECKING:
     import jinja2
@@ -49,6 +49,7 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             next_steps=_next_steps(inputs),
             counts=totals(table),
             attempts=_attempts(table),
+            patterns=rows(patterns(table)),
             plot=Markup(plot.inline(drawing, alternative)),
             per_case=_per_case(inputs),
             profiles=_profiles(inputs),

@@ -31,10 +31,23 @@ def attempts(inputs: ReportInputs) -> "pd.DataFrame":
 def trend(table: "pd.DataFrame") -> "pd.DataFrame":
     """One row an iteration: how many attempts came how far, and the best so far at its end."""
     grouped = table.groupby("iteration", sort=True)
-    counts = grouped[["proposed", "built", "valid", "held"]].sum()
+    counts = grouped[["proposed", "built", "valid", "held"]].sum().astype(int)
     counts.insert(0, "attempts", grouped.size())
     counts["best_so_far"] = grouped["best_so_far"].last()
     return counts.reset_index()
+
+
+def patterns(table: "pd.DataFrame") -> "pd.DataFrame":
+    """One row a kind of idea: how many candidates of it came how far, and the best figure of those that held.
+
+    Kinds are as proposers tag them; the best comes first.
+    """
+    proposed = table[table["proposed"].astype(bool)].copy()
+    proposed["best"] = proposed["figure"].where(proposed["fate"] == Fate.HELD.value)
+    grouped = proposed.groupby("pattern", sort=True)
+    counts = grouped[["proposed", "built", "valid", "held"]].sum().astype(int)
+    counts["best"] = grouped["best"].max()
+    return counts.reset_index().sort_values("best", ascending=False, kind="stable", na_position="last")
 
 
 def totals(table: "pd.DataFrame") -> dict[str, int]:
