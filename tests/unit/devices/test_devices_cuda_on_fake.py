@@ -85,6 +85,17 @@ def test_the_graph_clock_reads_spans_and_the_gaps_between(card):
     assert "calls before each warm reading" in samples.device_state["warm_up"]
 
 
+@pytest.mark.parametrize("clock", ["cupti", "graph"])
+def test_a_short_call_has_a_throughput_too_and_the_outputs_stay_the_candidates(card, cupti, clock):
+    card.effects["fast"] = writes(5.0)
+    samples = timed(card, call_of("slow"), call_of("fast"), clock)
+    assert samples.throughput_us["a"] == pytest.approx(12.0 + GRAPH_GAP_US)
+    assert samples.throughput_us["b"] == pytest.approx(8.0 + GRAPH_GAP_US)
+    assert samples.outputs[0]["c"] == np.full(N, 5.0, np.float32).tobytes()
+    card.durations["fast"] = 11.0
+    assert timed(card, call_of("slow"), call_of("fast"), clock).throughput_us == {}
+
+
 @pytest.mark.parametrize("event_gap_us", [0.0, 1.2])
 def test_what_lies_around_a_cold_call_is_taken_off_but_for_one_gap(card, event_gap_us):
     """On the card a kernel that follows an event waits longer; a reading less an empty pair would hold that wait."""

@@ -9,7 +9,7 @@ from kerneltrial.devices.device import Binary, Samples, TimingRequest
 from kerneltrial.inputs.calls import Call
 from kerneltrial.measure import confirm, rounds
 from kerneltrial.measure.sequential import plan_of
-from kerneltrial.records.confirmation import Energy, NoEnergy
+from kerneltrial.records.confirmation import Energy, NoEnergy, NoThroughput, Throughput
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.roofline import Floor, Share
@@ -150,6 +150,17 @@ def test_the_geometric_mean_is_taken_within_processes_first():
     apart = confirm.geometric_interval([first, first], LEVEL)
     assert together.middle == pytest.approx(exp((log(1.1) + log(1.2) + log(1.3)) / 3))
     assert together.high - together.low < 0.1 * (apart.high - apart.low)
+
+
+def test_the_throughput_of_a_short_call_is_a_median_over_processes_that_all_measured_it():
+    def short(a: float, b: float) -> Samples:
+        return msgspec.structs.replace(drawn(1.2), throughput_us={"a": a, "b": b})
+
+    processes = [short(7.0, 5.0), short(7.2, 5.1), short(7.9, 5.9)]
+    found = confirm.confirmed_case("m", processes, [DIGEST] * 3, LEVEL).throughput
+    assert found == Throughput(candidate_us=5.1, baseline_us=7.2)
+    lacking = confirm.confirmed_case("m", [*processes, drawn(1.2)], [DIGEST] * 4, LEVEL).throughput
+    assert isinstance(lacking, NoThroughput)
 
 
 def test_energy_is_a_ratio_over_processes_and_absent_where_one_process_has_none():

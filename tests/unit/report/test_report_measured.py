@@ -9,6 +9,7 @@ from trial_pieces import SQUARE, WIDE, Trial, interval, report_inputs
 from trial_stories import go_shaped
 
 from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
+from kerneltrial.records.confirmation import Throughput
 from kerneltrial.records.profile import NoProfile, Profiled
 from kerneltrial.report.render import contents
 
@@ -48,6 +49,15 @@ def test_a_ratio_that_moved_is_told_beside_its_case_and_a_steady_one_is_not() ->
     assert "the speedup moved by" not in page(GO)
     moving = msgspec.structs.replace(wide, drift=interval(1.02, 0.005))
     assert page(with_confirmed(cases=(square, moving))).count("the speedup moved by 1.020×") == 1
+
+
+def test_what_a_short_call_takes_among_many_is_told() -> None:
+    square, wide = GO.confirmation.outcome.cases
+    assert "of many in a graph" not in page(GO)
+    short = msgspec.structs.replace(square, throughput=Throughput(candidate_us=2.15, baseline_us=2.4))
+    assert "one call of many in a graph takes 2.150 µs, the baseline's 2.400 µs" in page(
+        with_confirmed(cases=(short, wide))
+    )
 
 
 def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:

@@ -93,6 +93,8 @@ class Samples(Record):
 
     Each is the span of one call of the plan. A vendor's are by its name, such as `cublas`; why one could not be timed
     is in `vendors_absent`, by its name.
+    `throughput_us` are microseconds of a call among many in a graph, by `a` and `b`, where one call is so short that
+    the gap to the next one matters; else nothing.
     `energy_mj` are millijoules of one call by `a` and `b`, one a block; `energy_absent` says why there are none.
     `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
     out for a hardware or thermal slowdown or a foreign process.
@@ -107,6 +109,7 @@ class Samples(Record):
     device_state: dict[str, str]
     discarded: int
     vendors_absent: dict[str, str] = msgspec.field(default_factory=dict)
+    throughput_us: dict[str, float] = msgspec.field(default_factory=dict)
     energy_mj: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     energy_absent: str = "not asked for"
 

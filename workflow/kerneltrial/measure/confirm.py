@@ -12,7 +12,15 @@ from kerneltrial.devices.device import Samples, TimingRequest
 from kerneltrial.measure import statistics
 from kerneltrial.measure.roofline import share
 from kerneltrial.measure.sequential import looks, narrow, plan_of
-from kerneltrial.records.confirmation import ConfirmedCase, Energy, Looked, NoEnergy, VendorSpeed
+from kerneltrial.records.confirmation import (
+    ConfirmedCase,
+    Energy,
+    Looked,
+    NoEnergy,
+    NoThroughput,
+    Throughput,
+    VendorSpeed,
+)
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Digest, Interval
@@ -133,8 +141,17 @@ def confirmed_case(
         noise_floor=level.interval(statistics.noise_medians(processes)),
         drift=level.interval(statistics.drift_logs(processes)),
         limit=share(floor, warm_us, baseline_us),
+        throughput=_throughput_of(processes),
         energy=energy_of(processes, level),
     )
+
+
+def _throughput_of(processes: Sequence[Samples]) -> Throughput | NoThroughput:
+    """Medians over processes; none unless every process measured it."""
+    if not all(one.throughput_us for one in processes):
+        return NoThroughput(why="a call takes 10 us or more")
+    baseline, candidate = (median(one.throughput_us[key] for one in processes) for key in "ab")
+    return Throughput(candidate_us=candidate, baseline_us=baseline)
 
 
 def energy_of(processes: Sequence[Samples], level: Level) -> Energy | NoEnergy:

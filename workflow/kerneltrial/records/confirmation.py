@@ -26,13 +26,26 @@ class NoEnergy(Record, tag_field="state", tag="none"):
     why: str
 
 
+class Throughput(Record, tag_field="state", tag="measured"):
+    """Microseconds of one call among many in a graph, gaps included, medians over processes."""
+
+    candidate_us: float
+    baseline_us: float
+
+
+class NoThroughput(Record, tag_field="state", tag="none"):
+    """It was not measured, and why."""
+
+    why: str
+
+
 class ConfirmedCase(Record):
     """Speedup over process medians, with Student's t interval; latencies are medians in microseconds.
 
     `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
     the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
     `resolution_us` is that of one warm reading, the coarsest of the processes, `warm_up` what went before a reading.
-    `limit` says how near the latencies come to the roofline's floor.
+    `limit` says how near the latencies come to the roofline's floor, `throughput` what a call takes among many.
     """
 
     case: str
@@ -48,6 +61,7 @@ class ConfirmedCase(Record):
     noise_floor: Interval
     drift: Interval
     limit: Share | NoFloor = NOT_ASKED
+    throughput: Throughput | NoThroughput = NoThroughput(why="a call takes 10 us or more")
     energy: Energy | NoEnergy = NoEnergy(why="not asked for")
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
-from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
+from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoThroughput
 from kerneltrial.records.decision import Payback, Unknown, Winner
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.reason import Reason
@@ -168,15 +168,24 @@ def _profiles(inputs: ReportInputs) -> list[tuple[str, str]]:
 
 
 def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
-    moving = _moving(case) if isinstance(case, ConfirmedCase) else ""
+    more = _moving(case) + _throughput(case) if isinstance(case, ConfirmedCase) else ""
     return {
         "case": case.case,
         "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
         "best": f"{amounts.number(case.warm_us, 4)} µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
-        "note": f"{by}, {case.clock} clock{_limit(case.limit)}{moving}",
+        "note": f"{by}, {case.clock} clock{_limit(case.limit)}{more}",
     }
+
+
+def _throughput(case: ConfirmedCase) -> str:
+    """What a call takes among many, where that differs from a call alone."""
+    found = case.throughput
+    if isinstance(found, NoThroughput):
+        return ""
+    best, baseline = (amounts.number(us, 4) for us in (found.candidate_us, found.baseline_us))
+    return f"; one call of many in a graph takes {best} µs, the baseline's {baseline} µs"
 
 
 def _moving(case: ConfirmedCase) -> str:
