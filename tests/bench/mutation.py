@@ -103,18 +103,33 @@ def _bare(ptx: str) -> str:
     return re.sub(r"^\s*(\.loc|//|\.file)[^\n]*$", "", ptx, flags=re.MULTILINE)
 
 
-def fates(family: Family, path: Path, every: int) -> Iterator[tuple[Mutant, str, str]]:
-    """Mutants of a source and of its plan, each with its fate."""
+def fates(
+    family: Family, path: Path, every: int, only: frozenset[str] = frozenset()
+) -> Iterator[tuple[Mutant, str, str]]:
+    """Mutants of a source and of its plan (or those named in `only`), each with its fate."""
     source, plan_file = path.read_text(), plan_path(path)
     plan = read_plan(plan_file)
     built = family.build(source.encode(), plan)
     assert isinstance(built, Built), built
     original = _bare(family.binary(built).ptx)
     for mutant in list(mutants(source))[::every]:
-        yield mutant, *family.fate(mutant.source, plan, original)
+        if not only or mutant.name in only:
+            yield mutant, *family.fate(mutant.source, plan, original)
     for mutant in plan_mutants(plan_file.read_text()):
+        if only and mutant.name not in only:
+            continue
         changed = to_record(with_text_expressions(parse(mutant.source)), LaunchPlan, "mutant")
         yield mutant, *family.fate(source, changed, "")
+
+
+def _left(path: Path) -> dict[str, list[str]]:
+    """Names of mutants that were not refused, by kernel."""
+    found: dict[str, list[str]] = {}
+    for line in path.read_text().splitlines():
+        told = json.loads(line)
+        if told["fate"] in ("survived", "unchecked"):
+            found.setdefault(told["kernel"].removeprefix("kernels/"), []).append(told["mutant"])
+    return found
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -122,7 +137,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("sources", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every Nth mutant")
     parser.add_argument("--to", type=Path, default=Path("mutation.jsonl"))
+    parser.add_argument("--again", type=Path, help="take those only that survived, or were unchecked, in this FILE")
     asked = parser.parse_args(arguments)
+    left = _left(asked.again) if asked.again else {}
     counts: Counter[str] = Counter()
     with asked.to.open("a", encoding="utf-8") as out:
         for path in asked.sources:
@@ -130,7 +147,8 @@ def main(arguments: Sequence[str]) -> None:
             with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
                 name = path.relative_to(ROOT / "kernels").parts[0]
                 family = Family(name, Path(folder), stack)
-                for mutant, fate, why in fates(family, path, asked.every):
+                only = frozenset(left.get(f"{name}/{path.name}", ("none",))) if asked.again else frozenset()
+                for mutant, fate, why in fates(family, path, asked.every, only):
                     counts[fate] += 1
                     told = {
                         "kernel": str(path.relative_to(ROOT)),

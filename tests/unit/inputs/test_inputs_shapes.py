@@ -39,11 +39,13 @@ def test_twelve_boundary_shapes_of_the_matmul() -> None:
     shapes = boundary_shapes(MATMUL, CASES, 12, 1)
     assert len(shapes) == 12
     assert {"m": 1, "n": 1, "k": 1} in shapes
-    for size in (31, 32, 33):
+    for size in (31, 32, 33, 34):
         assert {"m": size, "n": size, "k": size} in shapes
     for name in ("m", "n", "k"):
         assert any(s[name] == 1 and min(v for d, v in s.items() if d != name) > 30 for s in shapes), "thin"
-        assert any(s[name] > 1000 and max(v for d, v in s.items() if d != name) < 10 for s in shapes), "long"
+        assert any(s[name] > 1000 and max(v for d, v in s.items() if d != name) < 25 for s in shapes), "long"
+        others_round = [s for s in shapes if all(v % 8 == 0 for d, v in s.items() if d != name)]
+        assert {s[name] % 4 for s in others_round if s[name] > 1} & {1, 2, 3}, "alone no multiple"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -79,7 +79,7 @@ class Compilers:
         if self._numba_absent:
             raise BuildProblem(f"build: {self._numba_absent}")
         request = NumbaRequest(source=source, kernels=dict(kernels), arch=self._arch)
-        made = self._ask("kerneltrial.build.numba_ptx:serve", request, _numba_view(), trusted=False)
+        made = self._ask("kerneltrial.build.numba_ptx:serve", request, numba_view(), trusted=False)
         if isinstance(made, No):
             return made
         version = f"numba-cuda {importlib.metadata.version('numba-cuda')}"
@@ -97,7 +97,7 @@ class Compilers:
     def _numba_absent(self) -> str:
         """What this host lacks for numba, asked before any candidate runs: a candidate could say anything."""
         function = "kerneltrial.build.numba_ptx:tell_absent"
-        with self._nursery.open(function, b"", self._limits, _numba_view()) as conversation:
+        with self._nursery.open(function, b"", self._limits, numba_view()) as conversation:
             answer = conversation.ask(b"", self._limits.wall_s)
         return f"numba cannot be started: {answer.detail}" if isinstance(answer, Ended) else answer.decode()
 
@@ -120,7 +120,8 @@ def _packages() -> tuple[str, ...]:
     return tuple(map(str, (*toolkit.nvidia_packages(), *toolkit.system_toolkits())))
 
 
-def _numba_view() -> View:
+def numba_view() -> View:
+    """What a child sees that runs a Python candidate."""
     return View(read=_packages())
 
 

@@ -14,6 +14,7 @@ from kerneltrial.records.contract import Contract, Range
 
 _WARP = (31, 32, 33)
 _TILES = (7, 8, 9, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+_EVEN = (2, 6, 10, 18, 34, 66, 130)
 _PRIMES = (3, 5, 11, 13, 19, 23, 29, 37, 41, 47, 53, 61, 67, 79, 97, 101, 113, 131, 149, 173, 199, 251)
 _LONG = 1031  # a prime, for tall and flat shapes
 SHARE = 16  # a boundary shape has at most this part of the operations of the largest case
@@ -24,10 +25,12 @@ Dimensions = dict[str, int]
 def boundary_shapes(contract: Contract, cases: Cases, count: int, seed: int) -> list[Dimensions]:
     """Return up to `count` distinct dimensions from the contract's domain that are none of the cases'.
 
-    In this order: the smallest shape; 31, 33 and 32 everywhere; one dimension at its least and the others prime; one
-    dimension long and the others short (tall, flat); then a random mix of warp and tile sizes plus or minus 1 and
-    primes, drawn from `seed`. A shape that costs more than a 16th of the largest case (or 2**21), in operations or in
-    float32 elements moved, is made smaller, longest dimension first. Fewer are returned where the domain holds fewer.
+    In this order: the smallest shape; 31, 33, 32 and 34 everywhere; one dimension at its least and the others multiples
+    of 8 that fill no tile; one dimension long and prime and the others short multiples of 8 (tall, flat); then a random
+    mix of warp and tile sizes plus or minus 1 and 2 and primes, drawn from `seed`. So each dimension is once the only
+    one that is no multiple of anything, where a kernel may load 16 bytes at a time, and every remainder by 4 occurs. A
+    shape that costs more than a 16th of the largest case (or 2**21), in operations or in float32 elements moved, is
+    made smaller, longest dimension first. Fewer are returned where the domain holds fewer.
     """
     limit = max(2**21, max(_cost(contract, case.dimensions) for case in cases.cases) // SHARE)
     seen = {_key(case.dimensions) for case in cases.cases}
@@ -58,14 +61,14 @@ def _wishes(spans: Mapping[str, Range], seed: int) -> Iterator[Dimensions]:
     """Wanted shapes, endless; the domain may not hold them as they are."""
     names = list(spans)
     yield dict.fromkeys(names, 1)
-    for size in (31, 33, 32):
+    for size in (31, 33, 32, 34):
         yield dict.fromkeys(names, size)
     for thin in names:
-        yield {name: 1 if name == thin else 37 + 4 * place * place for place, name in enumerate(names)}
+        yield {name: 1 if name == thin else 40 + 8 * place for place, name in enumerate(names)}
     for long in names:
-        yield {name: _LONG if name == long else 3 + 2 * place for place, name in enumerate(names)}
+        yield {name: _LONG if name == long else 8 + 8 * place for place, name in enumerate(names)}
     rng = np.random.Generator(np.random.PCG64(_seed(seed)))
-    pool = (*_WARP, *_TILES, *_PRIMES)
+    pool = (*_WARP, *_TILES, *_EVEN, *_PRIMES)
     while True:
         yield {name: int(rng.choice(pool)) for name in names}
 
