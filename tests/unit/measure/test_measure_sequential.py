@@ -10,7 +10,7 @@ from kerneltrial.measure.sequential import looks, narrow, nominal_confidence, pl
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.record import Interval
 
-TRIALS = 40_000
+TRIALS = 20_000
 
 
 def coverage(at: tuple[int, ...], nominal: float, deviation: float, shift: float = 0.0) -> float:
@@ -29,8 +29,8 @@ def coverage(at: tuple[int, ...], nominal: float, deviation: float, shift: float
 @pytest.mark.parametrize("at", [(5, 10), (5, 10, 20), (6, 12, 24, 48)])
 def test_the_interval_where_a_plan_stops_holds_for_every_noise(at):
     nominal = nominal_confidence(at, 0.95)
-    held = [coverage(at, nominal, deviation) for deviation in np.geomspace(0.2, 20, 15)]
-    assert min(held) == pytest.approx(0.95, abs=0.004)  # the worst noise just keeps it; standard error 0.001
+    held = [coverage(at, nominal, deviation) for deviation in np.geomspace(0.2, 20, 12)]
+    assert min(held) == pytest.approx(0.95, abs=0.005)  # the worst noise just keeps it; standard error 0.0015
     assert held[0] == pytest.approx(nominal, abs=0.004)  # a quiet card stops at the first look
     assert max(held) < 0.975
 
