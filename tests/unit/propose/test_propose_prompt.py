@@ -24,7 +24,9 @@ from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
 from kerneltrial.propose.search.prior import Card  # noqa: E402
 from kerneltrial.records.candidate import Candidate  # noqa: E402
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
+from kerneltrial.records.profile import Profiled  # noqa: E402
 from kerneltrial.records.reason import Reason  # noqa: E402
+from kerneltrial.records.timing import Timed  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,24 @@ def made():
 def test_a_prompt_is_what_it_was(made, name):
     """After a change that is meant: python tests/golden/regenerate.py"""
     assert made[name].whole == (GOLDEN / "prompts" / f"{name}.md").read_text()
+
+
+def test_what_a_profiler_saw_of_baseline_and_best_is_told():
+    trial = STORIES["go"]()
+    baseline = Profiled(case="c", counters={}, sentence="bound by DRAM at 91 % of the peak")
+    best = Profiled(case="c", counters={}, sentence="bound by latency")
+    given = known(trial)
+    qualified = msgspec.structs.replace(given.qualification, profile=baseline)
+    seen = []
+    for one in iterations(trial):
+        timed = tuple(
+            msgspec.structs.replace(t, profile=best) if isinstance(t, Timed) else t for t in one.timing.candidates
+        )
+        seen.append(msgspec.structs.replace(one, timing=msgspec.structs.replace(one.timing, candidates=timed)))
+    found = prompt(replace(given, qualification=qualified), seen)
+    assert "A profiler says of the baseline: bound by DRAM at 91 % of the peak." in found.instructions
+    assert "- a profiler says: bound by latency" in found.feedback
+    assert "profiler" not in prompt(given, iterations(trial)).whole
 
 
 def test_the_static_part_is_the_same_in_every_iteration(made):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kerneltrial.propose.history import Iteration
 from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.profile import Profiled
 from kerneltrial.records.proposal import Duplicate, Origin, Proposed, Try, TryRight, TryWrong, Unusable
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed, Untimed
@@ -37,6 +38,7 @@ class Told:
     reason: Reason | None = None
     detail: str = ""
     log: str = ""
+    profile: str = ""
 
     @property
     def failed(self) -> bool:
@@ -103,6 +105,8 @@ def _fault(start: Told, state: str, reason: Reason, detail: str) -> Told:
 
 def _measured(start: Told, timed: object) -> Told:
     match timed:
+        case Timed(cases=cases, geometric_mean=ratio, profile=Profiled(sentence=sentence)) if ratio > 0:
+            return replace(start, state="measured", figures=tuple(cases), ratio=ratio, profile=sentence)
         case Timed(cases=cases, geometric_mean=ratio) | Counted(cases=cases, geometric_mean=ratio) if ratio > 0:
             return replace(start, state="measured", figures=tuple(cases), ratio=ratio)
         case Untimed(reason=reason, detail=detail):

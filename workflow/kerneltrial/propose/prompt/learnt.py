@@ -60,6 +60,7 @@ def _whole(showing: Showing, attempt: Told) -> dict[str, Any]:
         "figures": [_figure(case) for case in attempt.figures],
         "resources": _resources(attempt),
         "occupancy": _occupancy(showing, attempt),
+        "profile": attempt.profile,
     }
 
 

@@ -21,6 +21,7 @@ from kerneltrial.propose.prompt.learnt import Showing, learnt, plan_text
 from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.search.prior import card_of
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.profile import Profiled
 from kerneltrial.records.qualification import BaselineLatency, Qualification
 from kerneltrial.records.record import Digest
 from kerneltrial.records.roofline import Ceilings, Floor
@@ -77,7 +78,7 @@ def program_text(lock: Lock) -> str:
 
 
 def _instructions(known: Known) -> str:
-    lock, performance = known.lock, known.qualification.performance
+    lock, performance, profile = known.lock, known.qualification.performance, known.qualification.profile
     timed = isinstance(performance, BaselineLatency)
     floors = performance.floors if isinstance(performance, BaselineLatency) else {}
     return _rendered(
@@ -90,6 +91,7 @@ def _instructions(known: Known) -> str:
         ceilings=_ceilings(performance) if isinstance(performance, BaselineLatency) else None,
         card=card_of(lock.device),
         baseline=known.baseline_source.rstrip(),
+        profile=profile.sentence if isinstance(profile, Profiled) else "",
         baseline_plan=plan_text(known.qualification.baseline_plan),
     )
 
