@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
+OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 
@@ -17,8 +18,9 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     from kerneltrial.sandbox import means
 
     print(f"kerneltrial {_version('kerneltrial')}, Python {platform.python_version()}, {platform.platform()}")
-    missing = [name for name in NEEDED if _version(name) is None]
-    print("packages: " + ", ".join(f"{n} {_version(n) or 'MISSING'}" for n in NEEDED))
+    names = [n if _version(n) else OR_ELSE.get(n, n) if _version(OR_ELSE.get(n, n)) else n for n in NEEDED]
+    missing = [name for name in names if _version(name) is None]
+    print("packages: " + ", ".join(f"{n} {_version(n) or 'MISSING'}" for n in names))
     gpu = [name for name in FOR_A_GPU if _version(name) is None]
     print("for a GPU: " + (f"missing {', '.join(gpu)}: pip install 'kerneltrial[gpu]'" if gpu else "all there"))
     try:
