@@ -1,4 +1,4 @@
-// What runs today, in three launches: scans of 1024 values a block, a scan of the blocks' sums, and their addition.
+// What runs today, in three launches: scans of 512 values a block, a scan of the blocks' sums, and their addition.
 
 constexpr int THREADS = 512;
 
