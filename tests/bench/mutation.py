@@ -54,14 +54,14 @@ class Family:
         self.kernels, self.cases = ROOT / "kernels" / name, ROOT / "cases" / name
         self.contract = read_contract(self.kernels / "contract.yaml")
         self._objects = Objects(folder / "objects")
-        self._runners = stack.enter_context(Nursery(runner_preload("cpu")))
+        self.runners = stack.enter_context(Nursery(runner_preload("cpu")))
         compilers = stack.enter_context(Nursery(build_preload(("cuda_cpp",))))
         self._builder = Builder(compilers, self.contract, CPU_ARCH, "cpu")
         baseline = self.kernels / "baseline.cu"
         plan = read_plan(plan_path(baseline))
         built = self.build(baseline.read_bytes(), plan)
         assert isinstance(built, Built), built
-        runner = stack.enter_context(Runner(self._runners, "cpu", arch=CPU_ARCH))
+        runner = stack.enter_context(Runner(self.runners, "cpu", arch=CPU_ARCH))
         self.judge = Judge(
             JudgeSetup(
                 contract=self.contract,
@@ -90,7 +90,7 @@ class Family:
         binary = self.binary(built)
         if _bare(binary.ptx) == original:
             return "equal", ""
-        with Runner(self._runners, "cpu", arch=CPU_ARCH, call_s=120.0) as runner:
+        with Runner(self.runners, "cpu", arch=CPU_ARCH, call_s=120.0) as runner:
             outcome = self.judge.judge_candidate(built, binary, plan, runner)
         if isinstance(outcome, Validated):
             return "survived", ""

@@ -39,10 +39,30 @@ def _on_a_plane(plane: Mask) -> str:
         return f"{_lines(whole_rows, 'row')} and {_lines(whole_columns, 'column')}"
     if np.array_equal(plane, rows[:, None] & columns[None, :]):
         return f"one block: {_lines(rows, 'row')} by {_lines(columns, 'column')}"
+    corner = _about_the_diagonal(plane)
+    if corner:
+        return corner
     edge = _same_place_in_tiles(columns, "column") or _same_place_in_tiles(rows, "row")
     if edge:
         return f"only within {edge}"
     return _stretch(columns, "column", plane.shape[1]) or _stretch(rows, "row", plane.shape[0])
+
+
+def _about_the_diagonal(plane: Mask) -> str:
+    """Words where a square is wrong on, above, below or beside its diagonal, as swapped rows and columns make it."""
+    if plane.shape[0] != plane.shape[1]:
+        return ""
+    diagonal = np.eye(plane.shape[0], dtype=np.bool_)
+    above = np.triu(np.ones_like(plane), 1)
+    known = {
+        "the diagonal": diagonal,
+        "all but the diagonal, as if rows and columns were swapped": ~diagonal,
+        "all above the diagonal": above,
+        "all below the diagonal": above.T,
+        "the diagonal and all above it": above | diagonal,
+        "the diagonal and all below it": above.T | diagonal,
+    }
+    return next((words for words, mask in known.items() if np.array_equal(plane, mask)), "")
 
 
 def _lines(wrong: Mask, noun: str) -> str:
@@ -57,9 +77,30 @@ def _lines(wrong: Mask, noun: str) -> str:
         return f"{noun} {first} of {size}"
     if last - first + 1 == count:
         if last == size - 1:
-            return f"the last {count} {noun}s ({first} to {last})"
+            return f"the last {count} {noun}s ({first} to {last}{_behind_whole_tiles(size, count)})"
         return f"the first {count} {noun}s" if first == 0 else f"{noun}s {first} to {last} of {size}"
-    return _same_place_in_tiles(wrong, noun) or f"{count} of {size} {noun}s"
+    tiles = _same_place_in_tiles(wrong, noun) or _edge_of_tiles(wrong, noun)
+    return tiles or f"{count} of {size} {noun}s"
+
+
+def _behind_whole_tiles(size: int, count: int) -> str:
+    """Words where the last `count` lines are what is left over by tiles of a usual size, which a grid may miss."""
+    tile = next((tile for tile in _TILES if size > tile and size % tile == count), 0)
+    return f", behind the last whole tile of {tile}" if tile else ""
+
+
+def _edge_of_tiles(wrong: Mask, noun: str) -> str:
+    """Words where the wrong lines are the first or last few of each whole tile of a usual size."""
+    for tile in _TILES:
+        whole = wrong[: wrong.size // tile * tile].reshape(-1, tile)
+        count = int(whole[0].sum()) if whole.size else 0
+        if whole.shape[0] < 2 or not 0 < count < tile // 2 or not np.array_equal(whole, whole[[0] * whole.shape[0]]):
+            continue
+        if whole[0, -count:].all():
+            return f"the last {count} {noun}s of each tile of {tile}"
+        if whole[0, :count].all():
+            return f"the first {count} {noun}s of each tile of {tile}"
+    return ""
 
 
 def _same_place_in_tiles(wrong: Mask, noun: str) -> str:
@@ -88,7 +129,7 @@ def _on_a_line(wrong: Mask, noun: str) -> str:
     size, count, first, last = wrong.size, places.size, int(places[0]), int(places[-1])
     if last - first + 1 == count:
         if last == size - 1:
-            return f"the last {count} elements"
+            return f"the last {count} elements" + _behind_whole_tiles(size, count)
         return f"the first {count} elements" if first == 0 else f"one contiguous block, elements {first} to {last}"
     steps = np.unique(np.diff(places))
     if steps.size == 1:
@@ -96,6 +137,9 @@ def _on_a_line(wrong: Mask, noun: str) -> str:
     tiles = _same_place_in_tiles(wrong, noun)
     if tiles:
         return f"only within {tiles}"
+    tiles = _edge_of_tiles(wrong, noun)
+    if tiles:
+        return tiles
     if first > size // 2:
         return f"{count} of the last {size - first} elements"
     return f"scattered: {count} of {size} elements, from {first} to {last}"
