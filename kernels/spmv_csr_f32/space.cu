@@ -18,15 +18,18 @@ spmv_rows(const int* __restrict__ offsets, const int* __restrict__ columns, cons
           const float* __restrict__ x, float* __restrict__ y, int rows) {
     const int wanted = (blockIdx.x * THREADS + threadIdx.x) / LANES, row = min(wanted, rows - 1);
     const int last = offsets[row + 1];
-    float sums[FLIGHT] = {};
-    for (int e = offsets[row] + static_cast<int>(threadIdx.x) % LANES; e < last; e += LANES * FLIGHT) {
-#pragma unroll
-        for (int f = 0; f < FLIGHT; ++f)
-            if (e + f * LANES < last) sums[f] += values[e + f * LANES] * x[columns[e + f * LANES]];
-    }
+    int e = offsets[row] + static_cast<int>(threadIdx.x) % LANES;
     float sum = 0.f;
+    while (e < last) {  // in parts of 512 steps: a chain of all of a long row's additions would lose too much
+        float sums[FLIGHT] = {};
+        for (int step = 0; step < 512 && e < last; ++step, e += LANES * FLIGHT) {
 #pragma unroll
-    for (int f = 0; f < FLIGHT; ++f) sum += sums[f];
+            for (int f = 0; f < FLIGHT; ++f)
+                if (e + f * LANES < last) sums[f] += values[e + f * LANES] * x[columns[e + f * LANES]];
+        }
+#pragma unroll
+        for (int f = 0; f < FLIGHT; ++f) sum += sums[f];
+    }
 #pragma unroll
     for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
     if (wanted < rows && threadIdx.x % LANES == 0) y[row] = sum;
@@ -72,8 +75,8 @@ spmv_open(float* __restrict__ y, const int* __restrict__ open_rows, const float*
     if (run >= runs) return;
     const int row = open_rows[run];
     if (row >= rows || (run > 0 && open_rows[run - 1] == row)) return;
-    float sum = 0.f;
+    double sum = y[row];  // a long row has many runs, whose chain of additions would lose too much in float
     for (int r = run; r < runs && open_rows[r] == row; ++r) sum += open_sums[r];
-    y[row] += sum;
+    y[row] = static_cast<float>(sum);
 }
 #endif

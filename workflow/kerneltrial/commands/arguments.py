@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "show two trials side by side: what differs, attempts, best, cost",
     "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
     "try": "have a draft judged, from within a program that proposes",
+    "export": "write the winner as a Python package that launches it, or the baseline where it does not fit",
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
@@ -50,6 +51,9 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
     match command:
         case "init":
             one.add_argument("folder", type=Path)
+        case "export":
+            one.add_argument("form", choices=("loader",), help="loader: a package that needs cuda.core alone")
+            one.add_argument("--out", type=Path, metavar="FOLDER", help="where to (reports/TRIAL/CONTRACT_loader)")
         case "ask-again":
             one.add_argument("iteration", type=int, metavar="ITERATION")
         case "compare":

@@ -1,0 +1,84 @@
+"""`kerneltrial export loader`: the trial's winner as a small Python package that launches it, with a way back.
+
+The package needs `cuda.core` and nothing of kerneltrial. It keeps the winner to what was tried: where the dimensions
+lie outside of the contract, where no variant of its plan holds, or where its binary does not load on the device, it
+launches the baseline. It is a means for the integration test that a GO authorises, whatever the decision was.
+"""
+
+import argparse
+from pathlib import Path
+
+from kerneltrial.commands import loader_runtime
+from kerneltrial.commands.configuration import read_config
+from kerneltrial.commands.loader_text import Part, package_text, plans_text
+from kerneltrial.commands.trial_records import record
+from kerneltrial.dag import graph
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.build import Build, Built, Cubin
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.decision import Decision, Winner
+from kerneltrial.records.lock import Lock
+from kerneltrial.records.proposal import Proposal
+from kerneltrial.records.qualification import Qualification
+from kerneltrial.store import envelopes
+from kerneltrial.store.objects import Objects
+
+
+def run(given: argparse.Namespace, here: Path) -> int:
+    """Write the package; print where it lies and what it holds."""
+    config, root = read_config(given, here)
+    trial = config.trial
+    lock, decided = record(root, trial, "lock", Lock), record(root, trial, "decide", Decision)
+    winner = decided.winner
+    if not isinstance(winner, Winner):
+        raise InputProblem(f"{graph.results(trial)}: there is no winner to export: {winner.why}")
+    candidate, built = _winner(root, trial, winner)
+    qualification = record(root, trial, "qualify", Qualification)
+    folder = (here / given.out) if given.out else root / graph.reports(trial) / f"{lock.contract.name}_loader"
+    if folder.exists():
+        raise InputProblem(f"{folder}: is there already; remove it, or name another with --out")
+    parts = (
+        Part("winner", candidate.plan, built.abi, _arch(built)),
+        Part("baseline", qualification.baseline_plan, qualification.baseline.abi, _arch(qualification.baseline)),
+    )
+    story = (
+        f"The winner of the kerneltrial trial {trial}, which ended {decided.outcome} ({lock.device.kind}, "
+        f"{lock.device.arch}); candidate\n{candidate.id}."
+    )
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(package_text(lock.contract, story))
+    (folder / "plans.py").write_text(plans_text(lock.contract, parts))
+    (folder / "runtime.py").write_bytes(Path(loader_runtime.__file__).read_bytes())
+    objects = Objects(root / graph.results(trial) / "objects")
+    for name, build in (("winner", built), ("baseline", qualification.baseline)):
+        _binaries(folder, name, build, objects)
+    files = ", ".join(sorted(path.name for path in folder.iterdir()))
+    print(
+        f"{folder}: {story}\nimport {folder.name}, then {folder.name}.{lock.contract.name}(stream, ...); files: {files}"
+    )
+    return 0
+
+
+def _winner(root: Path, trial: str, winner: Winner) -> tuple[Candidate, Built]:
+    """The winner's candidate and build, from the records of its iteration."""
+    paths = {stage: graph.record_path(trial, stage, winner.iteration) for stage in ("propose", "build")}
+    proposal = envelopes.body(Proposal, (root / paths["propose"]).read_bytes(), paths["propose"])
+    build = envelopes.body(Build, (root / paths["build"]).read_bytes(), paths["build"])
+    candidate = next((c for c in proposal.candidates if c.id == winner.candidate), None)
+    built = next((b for b in build.candidates if b.candidate == winner.candidate and isinstance(b, Built)), None)
+    if candidate is None or not isinstance(built, Built):
+        raise InputProblem(f"{paths['build']}: does not hold the winner {winner.candidate}; run snakemake again")
+    return candidate, built
+
+
+def _arch(built: Built) -> str:
+    return built.cubin.arch if isinstance(built.cubin, Cubin) else ""
+
+
+def _binaries(folder: Path, name: str, built: Built, objects: Objects) -> None:
+    """Machine code where there is some; PTX, for other cards, where there is some."""
+    if isinstance(built.cubin, Cubin):
+        (folder / f"{name}.cubin").write_bytes(objects.get(built.cubin.digest))
+    ptx = objects.get(built.ptx)
+    if ptx:
+        (folder / f"{name}.ptx").write_bytes(ptx)
