@@ -101,6 +101,8 @@ def test_a_confirmed_case_is_a_t_interval_over_processes():
     assert case.speedup.middle == pytest.approx(mean, rel=1e-9)
     assert case.speedup.low < mean < case.speedup.high
     assert case.noise_floor.middle == pytest.approx(1.001)
+    assert case.baseline_cold_us == pytest.approx(2 * case.baseline_warm_us, rel=1e-3)
+    assert case.cold_us == pytest.approx(3 * case.warm_us)
     assert case.processes == 5
     assert case.clock == "graph"
 

@@ -60,6 +60,12 @@ def test_what_a_short_call_takes_among_many_is_told() -> None:
     )
 
 
+def test_cold_calls_stand_beside_the_warm_ones() -> None:
+    square, wide = GO.confirmation.outcome.cases
+    cold = msgspec.structs.replace(square, cold_us=9.5, baseline_cold_us=12.25)
+    assert "on an emptied L2 9.500 µs, the baseline's 12.25 µs" in page(with_confirmed(cases=(cold, wide)))
+
+
 def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:
     entries = (
         CompilerLatency(name="torch_eager", version="2.99", cases={SQUARE: 8.5, WIDE: 11.0}),

@@ -136,6 +136,8 @@ def confirmed_case(
         processes=len(processes),
         warm_us=warm_us,
         baseline_warm_us=baseline_us,
+        cold_us=median(statistics.latency_us(samples, ("b", "b2"), cold=True) for samples in processes),
+        baseline_cold_us=median(statistics.latency_us(samples, ("a", "a2"), cold=True) for samples in processes),
         speedup=level.interval(medians),
         process_ratios=tuple(exp(value) for value in medians),
         noise_floor=level.interval(statistics.noise_medians(processes)),

@@ -40,8 +40,9 @@ class NoThroughput(Record, tag_field="state", tag="none"):
 
 
 class ConfirmedCase(Record):
-    """Speedup over process medians, with Student's t interval; latencies are medians in microseconds.
+    """Speedup over process medians, warm, with Student's t interval; latencies are medians in microseconds.
 
+    A cold call finds an emptied L2; its figures stand beside the warm ones and decide nothing.
     `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
     the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
     `resolution_us` is that of one warm reading, the coarsest of the processes, `warm_up` what went before a reading.
@@ -56,6 +57,8 @@ class ConfirmedCase(Record):
     processes: Count
     warm_us: float
     baseline_warm_us: float
+    cold_us: float
+    baseline_cold_us: float
     speedup: Interval
     process_ratios: tuple[float, ...]
     noise_floor: Interval

@@ -175,6 +175,7 @@ def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
         "best": f"{amounts.number(case.warm_us, 4)} µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
+        "cold": f"{amounts.number(case.cold_us, 4)} µs, the baseline's {amounts.number(case.baseline_cold_us, 4)} µs",
         "note": f"{by}, {case.clock} clock{_limit(case.limit)}{more}",
     }
 
