@@ -1,0 +1,47 @@
+"""`kerneltrial doctor`: what is here, which device, what is missing."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kerneltrial.commands import doctor
+
+
+def _told(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, list[str]]:
+    status = doctor.run(argparse.Namespace(), folder)
+    return status, capsys.readouterr().out.splitlines()
+
+
+def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> None:
+    status, lines = _told(capsys, tmp_path)
+    assert status == 0, lines
+    assert len(lines) <= 14
+    assert any(line.startswith("device: ") for line in lines)
+    assert "config.yaml here: no" in "\n".join(lines)
+
+
+def test_a_missing_package_is_named_and_ends_in_status_3(capsys, tmp_path: Path, monkeypatch) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "llvmlite" else real(name))
+    status, lines = _told(capsys, tmp_path)
+    assert status == 3
+    assert "llvmlite MISSING" in lines[1]
+    assert "llvmlite" in lines[-1]
+
+
+def test_either_toolkit_will_do(capsys, tmp_path: Path, monkeypatch) -> None:
+    real = doctor._version
+    swapped = {"nvidia-cuda-nvrtc": None, "nvidia-cuda-nvrtc-cu12": "12.9.86"}
+    monkeypatch.setattr(doctor, "_version", lambda name: swapped[name] if name in swapped else real(name))
+    status, lines = _told(capsys, tmp_path)
+    assert status == 0
+    assert "nvidia-cuda-nvrtc-cu12 12.9.86" in lines[1]
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
+    script = f"{sys.executable} -m kerneltrial doctor | true; sleep 0.1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
