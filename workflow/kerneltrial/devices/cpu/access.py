@@ -13,10 +13,11 @@ from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu import races_global, reach
 from kerneltrial.devices.cpu.ir import LIKELY
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
-from kerneltrial.devices.cpu.syntax import Instruction
+from kerneltrial.devices.cpu.syntax import Instruction, Memory
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.generator import Generator
+    from kerneltrial.devices.cpu.grouping import Group
 
 
 class Access:
@@ -149,10 +150,31 @@ class Access:
 
     def _shared(self, offset: str) -> str:
         g = self.g
+        group = g.group_of(self.instruction)
         fixed = not g.layout.open_shared
-        limit = g.layout.shared_bytes if fixed else g.invariant("shared_bytes", "i64")
-        g.require(self._within(offset, limit), self.site, offset)
+        if group is None:
+            limit = g.layout.shared_bytes if fixed else g.invariant("shared_bytes", "i64")
+            g.require(self._within(offset, limit), self.site, offset)
+        else:
+            self._with_group(group, offset)
         return self.b.op(f"getelementptr i8, ptr {g.invariant('shared', 'ptr')}, i64 {offset}")
+
+    def _with_group(self, group: Group, offset: str) -> None:
+        """The check of all of a group, where its first access is."""
+        b, g = self.b, self.g
+        mine = self.memory_offset()
+        group.members.append((mine, self.site))
+        if len(group.members) > 1:
+            return
+        start = b.op(f"sub i64 {offset}, {mine - group.low}")
+        limit: str | int = max(0, g.layout.shared_bytes - group.span)
+        if g.layout.open_shared:
+            whole = g.invariant("shared_bytes", "i64")
+            limit = b.call("i64", "llvm.usub.sat.i64", ("i64", whole), ("i64", group.span))
+        g.require(self._within(start, limit), g.site_of(group), start)
+
+    def memory_offset(self) -> int:
+        return next(operand.offset for operand in self.instruction.operands if isinstance(operand, Memory))
 
     def _local(self, offset: str, address: str) -> str:
         b, g = self.b, self.g

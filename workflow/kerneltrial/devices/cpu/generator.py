@@ -10,6 +10,7 @@ from typing import Literal
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.blocks import Block, Step
 from kerneltrial.devices.cpu.flow import Flow, bits
+from kerneltrial.devices.cpu.grouping import Group, shared_groups
 from kerneltrial.devices.cpu.ir import LIKELY, Body
 from kerneltrial.devices.cpu.lower_float import canonical_nan
 from kerneltrial.devices.cpu.operands import FIXED, Operands
@@ -22,13 +23,17 @@ Kind = Literal["read", "write", "update"]
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that may fail: `space` and `kind` are of the access, empty where there is none."""
+    """A place in the code that may fail: `space` and `kind` are of the access, empty where there is none.
+
+    A site with a `group` stands for the check of several, and its address is that of the lowest.
+    """
 
     line: int
     opcode: str
     space: str = ""
     kind: str = ""
     size: int = 0
+    group: Group | None = None
 
 
 class Generator(Operands):
@@ -40,6 +45,7 @@ class Generator(Operands):
         self.sites: list[Site] = [Site(0, "")]
         self._cold: list[str] = []
         self._resumes: list[str] = []
+        self._groups: dict[int, Group] = {}
 
     def generate(self) -> str:
         """The text of the function, and of what it calls itself."""
@@ -68,6 +74,13 @@ class Generator(Operands):
         self.sites.append(Site(instruction.line, instruction.opcode, space, kind, size))
         return len(self.sites) - 1
 
+    def site_of(self, group: Group) -> int:
+        """The one site of a group's check."""
+        if group.site < 0:
+            self.sites.append(Site(0, "", group=group))
+            group.site = len(self.sites) - 1
+        return group.site
+
     def require(self, condition: str, site: int, address: str = "0") -> None:
         """Go on if `condition` holds; else note the fault and end the thread."""
         body = self.body
@@ -82,7 +95,12 @@ class Generator(Operands):
 
     # -- blocks
 
+    def group_of(self, instruction: Instruction) -> Group | None:
+        """The accesses that one check covers together with this one's, in this block."""
+        return self._groups.get(id(instruction))
+
     def _block(self, block: Block) -> None:
+        self._groups = shared_groups(block) if self.level == "bounds" else {}
         last = [block.last] if block.steps and block.ends != "fall" else []
         self.passed([step for step in block.steps if step in last or step.instruction.guard is None])
         for step in block.steps[:-1]:

@@ -197,13 +197,16 @@ def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> 
         return int(state[at.BLOCK[name] // 8])
 
     code = field("fault")
-    site = kernel.sites[field("fault_site")]
+    site, address = kernel.sites[field("fault_site")], field("fault_address")
+    if site.group is not None:
+        number, address = site.group.culprit(address, _shared_bytes(kernel, launch))
+        site = kernel.sites[number]
     if code in (at.DEADLOCK, at.EXITED, at.EXHAUSTED):
         site = kernel.sites[0]
     return Fault(
         code=code,
         site=site,
-        address=field("fault_address"),
+        address=address,
         thread=field("fault_thread"),
         other=field("fault_other"),
         entry=launch.entry,
