@@ -9,7 +9,7 @@ import pytest
 from kerneltrial.propose.command.outside import Program
 from kerneltrial.propose.command.run import Runs
 from kerneltrial.propose.history import History
-from kerneltrial.propose.proposer import Draft, Tried, assemble
+from kerneltrial.propose.proposer import Draft, TriedDraft, assemble
 from kerneltrial.records.asking import Command
 from kerneltrial.records.proposal import Proposed, Try, TryRight, TryWrong, Unusable
 from kerneltrial.records.reason import Reason
@@ -79,7 +79,7 @@ def test_a_program_tries_proposes_and_is_not_run_twice(program, tmp_path, capfd)
     asked = program(["sh", "agent.sh"])
     run = asked.propose("The prompt.", 0, judge)
     assert run.problem == ""
-    assert [type(one) for one in run.tries] == [Tried, Tried, Unusable]
+    assert [type(one) for one in run.tries] == [TriedDraft, TriedDraft, Unusable]
     assert [one.outcome for one in run.tries[:2]] == [judge(run.tries[0].draft), TryRight(ratio=1.25)]
     draft = asked.draft(run, ("a" * 64,))
     assert isinstance(draft, Draft)

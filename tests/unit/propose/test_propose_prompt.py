@@ -23,6 +23,7 @@ from kerneltrial.propose.prompt.prompt import prompt  # noqa: E402
 from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
 from kerneltrial.propose.search.prior import Card  # noqa: E402
 from kerneltrial.records.candidate import Candidate  # noqa: E402
+from kerneltrial.records.compilers import CompilerLatency, Compilers  # noqa: E402
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
 from kerneltrial.records.profile import Profiled  # noqa: E402
 from kerneltrial.records.reason import Reason  # noqa: E402
@@ -73,6 +74,14 @@ def test_nothing_of_the_holdout_can_reach_a_prompt():
     text = prompt(known(trial, lock=marked), iterations(trial)).whole
     for word in ("7" * 64, "987654", "987,654", "SEALED", "8" * 64, "holdout", failed):
         assert word not in text
+
+
+def test_a_compilers_figures_stand_beside_the_baseline():
+    trial = STORIES["go"]()
+    assert "What a compiler" not in prompt(known(trial), []).whole
+    compilers = Compilers(entries=(CompilerLatency(name="torch_compile", version="2.9", cases={"square_256": 12.5}),))
+    beside = msgspec.structs.replace(trial.qualification, compilers=compilers)
+    assert "- torch.compile 2.9: square_256 12.5 µs" in prompt(known(trial, qualification=beside), []).instructions
 
 
 def test_secrets_and_paths_of_the_host_are_scrubbed_wherever_they_stand():

@@ -32,6 +32,6 @@ def run(given: argparse.Namespace, root: Path) -> int:
     when = datetime.now(UTC).isoformat(timespec="milliseconds")
     journal.append(root / graph.fragment_path(trial, "propose", iteration), {**event, "at": when})
     write_atomic(path, canonical(again))
-    print(f"iteration {iteration} will be asked for anew, for the {again.times + 1}. time, and so will those after it")
+    print(f"iteration {iteration} will be asked for anew (sample {again.times + 1}), and so will those after it")
     print("next: snakemake, as before; it pays for the new answers")
     return 0

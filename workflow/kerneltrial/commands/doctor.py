@@ -2,12 +2,14 @@
 
 import argparse
 import importlib.metadata
+import os
 import platform
 import shutil
 from pathlib import Path
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
 OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
+FOR_A_MODEL = ("openai", "genai-prices")
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 
@@ -23,6 +25,9 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     print("packages: " + ", ".join(f"{n} {_version(n) or 'MISSING'}" for n in names))
     gpu = [name for name in FOR_A_GPU if _version(name) is None]
     print("for a GPU: " + (f"missing {', '.join(gpu)}: pip install 'kerneltrial[gpu]'" if gpu else "all there"))
+    model = [name for name in FOR_A_MODEL if _version(name) is None]
+    extra = f"missing {', '.join(model)}: pip install 'kerneltrial[openai]'" if model else "all there"
+    print(f"for a model: {extra}; OPENAI_API_KEY is {'set' if os.environ.get('OPENAI_API_KEY') else 'not set'}")
     try:
         device = detect()
         print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")

@@ -36,7 +36,7 @@ class Draft(Record):
     origin: Origin
 
 
-class Tried(Record, tag_field="state", tag="tried"):
+class TriedDraft(Record, tag_field="state", tag="tried"):
     """A draft that a program had judged while it worked, and what it was told."""
 
     draft: Draft
@@ -70,7 +70,7 @@ def identified(language: Language, source: Digest, plan: LaunchPlan) -> Candidat
 
 def assemble(
     proposer: str,
-    drafts: Sequence[Draft | Unusable | Tried],
+    drafts: Sequence[Draft | Unusable | TriedDraft],
     history: History,
     objects: Objects,
     usage: ModelUsage = NO_USAGE,
@@ -84,7 +84,7 @@ def assemble(
     attempts: list[Attempt] = []
     for draft in drafts:
         attempt = _of(draft, known)
-        if isinstance(attempt, Try) and isinstance(draft, Tried):
+        if isinstance(attempt, Try) and isinstance(draft, TriedDraft):
             objects.put(draft.draft.source)
         if isinstance(attempt, Proposed) and isinstance(draft, Draft):
             objects.put(draft.source)
@@ -93,7 +93,7 @@ def assemble(
     return Proposal(proposer=proposer, attempts=tuple(attempts), usage=usage)
 
 
-def _of(draft: Draft | Unusable | Tried, known: set[str]) -> Attempt:
+def _of(draft: Draft | Unusable | TriedDraft, known: set[str]) -> Attempt:
     if isinstance(draft, Unusable):
         return draft
     if isinstance(draft, Draft):

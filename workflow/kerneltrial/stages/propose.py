@@ -6,7 +6,7 @@ from kerneltrial.dag.graph import record_path
 from kerneltrial.propose.files import Files
 from kerneltrial.propose.goal import goal_reached
 from kerneltrial.propose.history import Iteration, history_of
-from kerneltrial.propose.proposer import NO_USAGE, Draft, Tried, assemble
+from kerneltrial.propose.proposer import NO_USAGE, Draft, TriedDraft, assemble
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.build import Build
 from kerneltrial.records.lock import Lock
@@ -56,7 +56,7 @@ def _withheld(job: Job) -> Unusable | None:
 
 def _asked(
     job: Job, lock: Lock, iterations: Sequence[Iteration]
-) -> tuple[Sequence[Draft | Unusable | Tried], ModelUsage]:
+) -> tuple[Sequence[Draft | Unusable | TriedDraft], ModelUsage]:
     """Drafts and what a model charged for them. Proposers are imported late: a model's SDK takes seconds."""
     count = lock.candidates_per_iteration
     if lock.proposer in ("openai", "replay"):

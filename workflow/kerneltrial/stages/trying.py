@@ -15,7 +15,7 @@ from kerneltrial.propose.command.outside import Program
 from kerneltrial.propose.command.run import Run, Runs
 from kerneltrial.propose.history import Iteration
 from kerneltrial.propose.prompt.prompt import program_text, prompt
-from kerneltrial.propose.proposer import Draft, Tried, candidate_of
+from kerneltrial.propose.proposer import Draft, TriedDraft, candidate_of
 from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.lock import Lock
@@ -33,11 +33,11 @@ from kerneltrial.stages.modelling import known, samples_before
 RUNS = "runs"
 
 
-def ask_program(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> list[Draft | Unusable | Tried]:
+def ask_program(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> list[Draft | Unusable | TriedDraft]:
     """Run the program once a candidate; its tries stand before what it left."""
     program = Program(lock.command, _files(job), lock.languages, Runs(job.folder / RUNS))
     count = lock.candidates_per_iteration
-    found: list[Draft | Unusable | Tried] = []
+    found: list[Draft | Unusable | TriedDraft] = []
     with contextlib.ExitStack() as opened:
         bench = Bench(job, lock, opened)
         for sample in range(1, count + 1):

@@ -20,7 +20,7 @@ import msgspec
 import kerneltrial
 from kerneltrial.propose.command.run import Given, Run, Runs
 from kerneltrial.propose.prompt.scrub import scrub
-from kerneltrial.propose.proposer import Draft, Tried
+from kerneltrial.propose.proposer import Draft, TriedDraft
 from kerneltrial.propose.reply_schema import draft_of, reply_schema
 from kerneltrial.records.asking import Command
 from kerneltrial.records.proposal import TryRight, TryWrong, Unusable
@@ -104,7 +104,7 @@ class Program:
 
     def _conversation(self, given: Given, child: Conversation, judge: Judge, folder: Path) -> Run:
         """Answer tries until the program ends."""
-        tries: list[Tried | Unusable] = []
+        tries: list[TriedDraft | Unusable] = []
         deadline = time.monotonic() + self.command.wall_s + _GRACE_S
         answer = b""
         for asked in range(self.command.tries + _ASKED_TOO_OFTEN):
@@ -121,11 +121,11 @@ class Program:
                 answer = canonical({"verdict": "none", "detail": "no tries are left: write proposal.json and end"})
         return Run(given=given, tries=tuple(tries), left="", problem="the program asked for tries without an end")
 
-    def _judged(self, data: bytes, judge: Judge) -> Tried | Unusable:
+    def _judged(self, data: bytes, judge: Judge) -> TriedDraft | Unusable:
         draft = draft_of(_json(data), self.languages)
-        return draft if isinstance(draft, Unusable) else Tried(draft=draft, outcome=judge(draft))
+        return draft if isinstance(draft, Unusable) else TriedDraft(draft=draft, outcome=judge(draft))
 
-    def _ended(self, given: Given, tries: list[Tried | Unusable], event: dict[str, Any], folder: Path) -> Run:
+    def _ended(self, given: Given, tries: list[TriedDraft | Unusable], event: dict[str, Any], folder: Path) -> Run:
         left = event["left"].decode(errors="replace")
         how = "was still running at its limit" if event["status"] is None else f"ended with status {event['status']}"
         said = _said(event["output"].decode(errors="replace"), folder)
@@ -133,8 +133,8 @@ class Program:
         return Run(given=given, tries=tuple(tries), left=left, problem=problem)
 
 
-def _answer(tried: Tried | Unusable, left: int) -> bytes:
-    outcome: object = tried.outcome if isinstance(tried, Tried) else tried
+def _answer(tried: TriedDraft | Unusable, left: int) -> bytes:
+    outcome: object = tried.outcome if isinstance(tried, TriedDraft) else tried
     told: dict[str, Any] = msgspec.to_builtins(outcome)
     if isinstance(tried, Unusable):
         told = {"verdict": "wrong", "stage": "propose", **told}

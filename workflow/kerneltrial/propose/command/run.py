@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kerneltrial.propose.proposer import Tried
+from kerneltrial.propose.proposer import TriedDraft
 from kerneltrial.records.asking import Command
 from kerneltrial.records.proposal import Unusable
 from kerneltrial.records.record import Count, Digest, Record
@@ -32,7 +32,7 @@ class Run(Record):
     """
 
     given: Given
-    tries: tuple[Tried | Unusable, ...]
+    tries: tuple[TriedDraft | Unusable, ...]
     left: str
     problem: str
 

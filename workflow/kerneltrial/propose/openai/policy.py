@@ -52,7 +52,7 @@ def refusal_of(status: int, headers: Mapping[str, str], body: str) -> Refusal:
         document = None
     inner = document.get("error", document) if isinstance(document, dict) else {}
     inner = inner if isinstance(inner, dict) else {"message": inner}
-    code = str(inner.get("code") or inner.get("type") or "")
+    code = str(inner.get("code") or inner.get("type") or "")[:100]
     message = " ".join(str(inner.get("message") or body).split())[:200]
     return Refusal(status, message, code, headers.get("retry-after", ""))
 

@@ -20,6 +20,7 @@ from kerneltrial.propose.prompt.directive import direct
 from kerneltrial.propose.prompt.learnt import Showing, learnt, plan_text
 from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.search.prior import card_of
+from kerneltrial.records.compilers import CompilerLatency
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.qualification import BaselineLatency, Qualification
@@ -88,6 +89,7 @@ def _instructions(known: Known) -> str:
         headers=sorted(STANDARD),
         cases=[_case(known, case.name, floors.get(case.name)) for case in lock.cases.cases],
         timed=timed,
+        compilers=[_compiler(c) for c in known.qualification.compilers.entries if isinstance(c, CompilerLatency)],
         ceilings=_ceilings(performance) if isinstance(performance, BaselineLatency) else None,
         card=card_of(lock.device),
         baseline=known.baseline_source.rstrip(),
@@ -111,6 +113,11 @@ def _case(known: Known, name: str, floor: object) -> dict[str, Any]:
         "baseline": "" if figure is None else f"{figure:.4g} {unit}",
         "floor": f"{floor.floor_us:.4g} µs ({floor.bound})" if isinstance(floor, Floor) else "",
     }
+
+
+def _compiler(found: CompilerLatency) -> str:
+    cases = ", ".join(f"{case} {us:.4g} µs" for case, us in sorted(found.cases.items()))
+    return f"{found.name.replace('_', '.')} {found.version}: {cases}"
 
 
 def _ceilings(performance: BaselineLatency) -> dict[str, str] | None:
