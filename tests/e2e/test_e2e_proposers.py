@@ -189,7 +189,9 @@ def test_a_rerun_pays_nothing_and_ask_again_is_journalled_and_pays(driven, tmp_p
     run_stage(read(trial.folder / "config.yaml", {}), "propose", 4, "0" * 64, trial.folder)
     assert len(server.seen) == asked + 1
     paid = bodies(trial, "proposal")[3]
-    assert paid["usage"]["requests"] != before[3]["usage"]["requests"]
+    superseded = [name for proposal in list(before.values())[3:] for name in proposal["usage"]["requests"]]
+    assert paid["usage"]["requests"][1:] == superseded
+    assert paid["usage"]["input_tokens"] == 5 * 1000  # four answers are no longer in force, and were paid for
     (trial.folder / "results/tiny").rename(trial.folder / "recorded")
     shutil.copytree(
         trial.folder / "recorded", trial.results, ignore=shutil.ignore_patterns("replies", "again", "ledger")

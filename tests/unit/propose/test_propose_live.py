@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.propose.openai.asking import Asking
-from kerneltrial.propose.openai.budget import Budget, Spending
+from kerneltrial.propose.openai.budget import Budget
 from kerneltrial.propose.openai.exchange import Exchanges
 from kerneltrial.propose.openai.live import Diary, Live
 from kerneltrial.propose.openai.prices import listed_prices
@@ -32,7 +32,7 @@ def test_a_model_that_is_served_gives_a_draft(tmp_path: Path) -> None:
         Exchanges(tmp_path / "replies"), budget, Diary(lambda event: None, lambda request: 0),
         lambda: poster(model, key_of(model)),
     )  # fmt: skip
-    drafts, usage = Asking(live, budget, ("cuda_cpp",), Objects(tmp_path / "objects")).ask([PROMPT], 0, Spending())
+    drafts, usage = Asking(live, budget, ("cuda_cpp",), Objects(tmp_path / "objects")).ask([PROMPT], 0)
     assert isinstance(drafts[0], Draft), drafts[0]
     assert usage.output_tokens > 0
-    assert live.answer(next(iter(live.exchanges.all())).request, Spending())
+    assert live.answer(next(iter(live.exchanges.all())).request)

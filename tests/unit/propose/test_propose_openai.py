@@ -73,9 +73,9 @@ class Desk:
             self.waited.append,
         )
 
-    def ask(self, count: int = 1, used: Spending | None = None, first: int = 0):
+    def ask(self, count: int = 1, first: int = 0, superseded: tuple[str, ...] = ()):
         asking = Asking(self.live(), Budget(self.model, self.prices), LANGUAGES, Objects(self.folder / "objects"))
-        return asking.ask([PROMPT] * count, first, used or Spending())
+        return asking.ask([PROMPT] * count, first, superseded)
 
     @property
     def kinds(self) -> list[str]:
@@ -365,6 +365,17 @@ def test_a_try_that_was_lost_counts_at_its_worst(desk):
     assert drafts[0].reason is Reason.BUDGET_SPENT
     assert (len(server.seen), usage.requests) == (2, ())
     assert isinstance(next(iter(Exchanges(one.folder / "replies").all())).outcome, Withheld)
+
+
+def test_answers_that_are_no_longer_in_force_are_still_counted(desk):
+    with serving(responses(TEXT)) as server:
+        one = desk(server, budget_calls=2)
+        _, first = one.ask()
+        drafts, usage = one.ask(first=1, superseded=first.requests)
+        assert (len(drafts), usage.requests[1:], usage.input_tokens) == (1, first.requests, 2000)
+        drafts, _ = one.ask(first=2)
+    assert drafts[0].reason is Reason.BUDGET_SPENT
+    assert len(server.seen) == 2
 
 
 def test_dollars_are_reckoned_with_cached_and_written_tokens(desk):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.propose import replay
-from kerneltrial.propose.openai.budget import Spending
 from kerneltrial.propose.openai.exchange import Answered, Exchange, Exchanges, Request
 from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.propose.replay import Replay
@@ -25,7 +24,7 @@ def recorded(folder: Path, *requests: Request) -> Replay:
 
 def test_a_recorded_reply_is_found_again(tmp_path):
     source = recorded(tmp_path, request(), request("other"))
-    assert source.answer(request(), Spending()).request == request()
+    assert source.answer(request()).request == request()
 
 
 @pytest.mark.parametrize(
@@ -40,14 +39,14 @@ def test_a_recorded_reply_is_found_again(tmp_path):
 def test_a_miss_names_the_digest_and_the_first_field_that_differs(tmp_path, asked, says):
     source = recorded(tmp_path, request(), request("quite another question", "z"))
     with pytest.raises(ProposerProblem) as caught:
-        source.answer(asked, Spending())
+        source.answer(asked)
     assert f"no reply is recorded for request {asked.digest}" in str(caught.value)
     assert says in str(caught.value)
 
 
 def test_an_empty_folder_is_one_line(tmp_path):
     with pytest.raises(ProposerProblem, match="the folder holds no reply"):
-        Replay(tmp_path).answer(request(), Spending())
+        Replay(tmp_path).answer(request())
 
 
 def test_replay_imports_nothing_that_sends():

@@ -8,7 +8,7 @@ from kerneltrial.commands.configuration import read_config
 from kerneltrial.dag import graph, guard
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.asked_again import AskedAgain
-from kerneltrial.store import journal
+from kerneltrial.store import envelopes, journal
 from kerneltrial.store.canonical import canonical, decode
 from kerneltrial.store.files import write_atomic
 
@@ -25,13 +25,34 @@ def run(given: argparse.Namespace, root: Path) -> int:
         raise InputProblem(f"ask-again: {graph.results(trial)} has no iteration {iteration}; run the workflow first")
     if not guard.only_run(root / graph.results(trial)):
         raise InputProblem(f"{graph.results(trial)}: another run is at work here; wait for it to end")
-    path = root / graph.again_path(trial, iteration)
-    before = decode(AskedAgain, path.read_bytes()).times if path.is_file() else 0
-    again = AskedAgain(iteration=iteration, times=before + 1)
+    again = _again(root, trial, iteration)
     event = {"stage": "propose", "iteration": iteration, "event": "asked_again", "times": again.times}
     when = datetime.now(UTC).isoformat(timespec="milliseconds")
     journal.append(root / graph.fragment_path(trial, "propose", iteration), {**event, "at": when})
-    write_atomic(path, canonical(again))
+    write_atomic(root / graph.again_path(trial, iteration), canonical(again))
     print(f"iteration {iteration} will be asked for anew (sample {again.times + 1}), and so will those after it")
     print("next: snakemake, as before; it pays for the new answers")
     return 0
+
+
+def _again(root: Path, trial: str, iteration: int) -> AskedAgain:
+    """One time more than before, with the requests that this supersedes: of this iteration and those after it."""
+    marks = {
+        path.stem: decode(AskedAgain, path.read_bytes()) for path in (root / graph.results(trial)).glob("again/*.json")
+    }
+    before = marks.get(f"{iteration:04d}", AskedAgain(iteration=iteration, times=1))
+    counted = {name for mark in marks.values() for name in mark.superseded}
+    current = [
+        name
+        for number in graph.iterations_present(trial, root)
+        if number >= iteration
+        for name in _requests(root / graph.record_path(trial, "propose", number))
+        if name not in counted
+    ]
+    times = before.times + 1 if f"{iteration:04d}" in marks else 1
+    return AskedAgain(iteration=iteration, times=times, superseded=(*before.superseded, *current))
+
+
+def _requests(path: Path) -> tuple[str, ...]:
+    envelope = envelopes.read(path)
+    return tuple(envelope.body["usage"]["requests"]) if envelope is not None else ()

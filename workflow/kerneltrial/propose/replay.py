@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kerneltrial.propose.openai.budget import Spending
 from kerneltrial.propose.openai.exchange import Exchange, Exchanges, Request
 from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.store.canonical import builtins
@@ -18,7 +17,7 @@ class Replay:
     def __init__(self, folder: Path) -> None:
         self.exchanges = Exchanges(folder)
 
-    def answer(self, request: Request, used: Spending) -> Exchange:
+    def answer(self, request: Request) -> Exchange:
         """Return the recorded exchange of a request.
 
         Raises

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltrial.dag.graph import again_path, fragment_path
 from kerneltrial.propose.history import Iteration
-from kerneltrial.propose.openai.asking import Asking, Source, used_before
+from kerneltrial.propose.openai.asking import Asking, Source
 from kerneltrial.propose.openai.budget import Budget
 from kerneltrial.propose.openai.exchange import Exchanges
 from kerneltrial.propose.openai.live import Diary, Live
@@ -34,7 +34,8 @@ def ask_model(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> tuple[li
     count = lock.candidates_per_iteration
     prompts = (prompt(known(job, lock), iterations, sample) for sample in range(1, count + 1))
     asking = Asking(source, budget, lock.languages, job.objects)
-    return asking.ask(prompts, samples_before(job) * count, used_before(iterations, source.exchanges, budget))
+    again = asked_again(job)
+    return asking.ask(prompts, again.times * count if again else 0, again.superseded if again else ())
 
 
 def known(job: Job, lock: Lock) -> Known:
@@ -53,12 +54,12 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.suffix == ".cu" else "(given as a binary: its source is not here)"
 
 
-def samples_before(job: Job) -> int:
-    """How often `kerneltrial ask-again` was used on this iteration; of a replay, on that of the trial it replays."""
+def asked_again(job: Job) -> AskedAgain | None:
+    """What `kerneltrial ask-again` left for this iteration; in a replay, for that of the trial it replays."""
     path = job.root / again_path(job.trial, job.iteration)
     if job.sources["replies"]:
         path = job.source("replies").parents[1] / "again" / path.name
-    return decode(AskedAgain, path.read_bytes()).times if path.is_file() else 0
+    return decode(AskedAgain, path.read_bytes()) if path.is_file() else None
 
 
 def _live(job: Job, budget: Budget) -> Live:

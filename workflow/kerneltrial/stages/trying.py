@@ -28,7 +28,7 @@ from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, counts_of, performance_cases, samples_of
-from kerneltrial.stages.modelling import known, samples_before
+from kerneltrial.stages.modelling import asked_again, known
 
 RUNS = "runs"
 
@@ -40,10 +40,12 @@ def ask_program(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> list[D
     found: list[Draft | Unusable | TriedDraft] = []
     with contextlib.ExitStack() as opened:
         bench = Bench(job, lock, opened)
+        again = asked_again(job)
+        first = again.times * count - 1 if again else -1
         for sample in range(1, count + 1):
             asked = prompt(known(job, lock), iterations, sample)
             text = f"{asked.whole}\n{program_text(lock)}"
-            run: Run = program.propose(text, samples_before(job) * count + sample - 1, bench.judge)
+            run: Run = program.propose(text, first + sample, bench.judge)
             found += [*run.tries, program.draft(run, asked.parents)]
     return found
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kerneltrial.propose.history import Iteration
-from kerneltrial.propose.openai.budget import Budget, Spending
+from kerneltrial.propose.openai.budget import Budget
 from kerneltrial.propose.openai.exchange import Answered, Exchange, Exchanges, Request, Withheld
 from kerneltrial.propose.openai.reply import draft_in, read_reply
 from kerneltrial.propose.openai.request import request_of
@@ -25,8 +24,8 @@ class Source(Protocol):
     @property
     def exchanges(self) -> Exchanges: ...
 
-    def answer(self, request: Request, used: Spending) -> Exchange:
-        """Return the exchange of a request; `used` is what the trial spent before it."""
+    def answer(self, request: Request) -> Exchange:
+        """Return the exchange of a request."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,25 @@ class Asking:
     objects: Objects
 
     def ask(
-        self, prompts: Iterable[Prompt], first_sample: int, used: Spending
+        self, prompts: Iterable[Prompt], first_sample: int, superseded: Sequence[Digest] = ()
     ) -> tuple[list[Draft | Unusable], ModelUsage]:
-        """Return a draft for each prompt and the usage; fewer, the last BUDGET_SPENT, where the budget ends it."""
+        """Return a draft for each prompt and the usage; fewer, the last BUDGET_SPENT, where the budget ends it.
+
+        `superseded` are requests whose answers were paid for and are no longer in force: the usage holds them too.
+        """
         schema = reply_schema(self.languages)
         drafts: list[Draft | Unusable] = []
         exchanges: list[Exchange] = []
         for number, prompt in enumerate(prompts):
             request = request_of(self.budget.model, prompt, schema, first_sample + number)
-            exchange = self.source.answer(request, used.plus(self.budget.used(exchanges)))
+            exchange = self.source.answer(request)
             if isinstance(exchange.outcome, Withheld):
                 drafts.append(Unusable(reason=Reason.BUDGET_SPENT, detail=exchange.outcome.detail))
                 break
             exchanges.append(exchange)
             drafts.append(draft_in(read_reply(exchange), self.languages, prompt.parents))
-        return drafts, self._usage(exchanges)
+        before = (self.source.exchanges.find(name) for name in superseded)
+        return drafts, self._usage([*exchanges, *(exchange for exchange in before if exchange is not None)])
 
     def _usage(self, exchanges: Sequence[Exchange]) -> ModelUsage:
         tokens = [read_reply(exchange).tokens for exchange in exchanges]
@@ -66,13 +69,6 @@ class Asking:
             reasoning_tokens=sum(t.reasoning for t in tokens),
             cache_write_tokens=sum(t.cache_write for t in tokens),
         )
-
-
-def used_before(iterations: Sequence[Iteration], exchanges: Exchanges, budget: Budget) -> Spending:
-    """What earlier iterations spent, from their proposals' requests and what is recorded of them."""
-    names: list[Digest] = [name for iteration in iterations for name in iteration.proposal.usage.requests]
-    found = [exchanges.find(name) for name in names]
-    return budget.used(exchange for exchange in found if exchange is not None)
 
 
 def _body(exchange: Exchange) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kerneltrial.propose.openai.budget import Budget, Spending
+from kerneltrial.propose.openai.budget import Budget
 from kerneltrial.propose.openai.exchange import Answered, Exchange, Exchanges, Request, Withheld
 from kerneltrial.propose.openai.policy import Refusal, Stop, Take, Wait, decide, refusal_of
 from kerneltrial.propose.openai.reply import is_reply
@@ -37,8 +37,8 @@ class Live:
     connect: Callable[[], Post]
     sleep: Callable[[float], None] = time.sleep
 
-    def answer(self, request: Request, used: Spending) -> Exchange:
-        """Return the exchange of a request; `used` is what the trial spent before it.
+    def answer(self, request: Request) -> Exchange:
+        """Return the exchange of a request; everything that is recorded counts against the budget.
 
         Raises
         ------
@@ -48,6 +48,7 @@ class Live:
         found = self.exchanges.find(request.digest)
         if found is not None:
             return found
+        used = self.budget.used(self.exchanges.all())
         post: Post | None = None
         tried = 0
         while True:
