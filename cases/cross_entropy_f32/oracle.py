@@ -18,5 +18,6 @@ def oracle(inputs, dims):
 def terms(inputs, dims):
     x, maximum, powers, right = _parts(inputs)
     total = powers.sum(axis=1)
-    distance = (powers * (maximum[:, None] - x)).sum(axis=1) / total
+    # a logit of minus infinity is infinitely far from the maximum, and counts for nothing
+    distance = np.where(powers > 0, powers * (maximum[:, None] - x), 0.0).sum(axis=1) / total
     return {"loss": 1.0 + np.abs(maximum) + np.abs(right) + distance + np.log(total)}

@@ -1,0 +1,77 @@
+"""`kerneltrial export loader` on the records of a told trial."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trial_stories import STORIES
+
+from kerneltrial.__main__ import main
+from kerneltrial.dag import graph
+from kerneltrial.records.build import Built, Cubin
+from kerneltrial.records.decision import Winner
+from kerneltrial.records.envelope import MadeFrom
+from kerneltrial.store import envelopes
+from kerneltrial.store.objects import Objects
+
+CLONE = Path(__file__).resolve().parents[3]
+
+
+def _written(root: Path, story: str) -> Any:
+    """The records of a told trial under `root`, as its stages write them, and marks in place of binaries."""
+    told = STORIES[story]()
+    trial = told.lock.trial
+    config = (CLONE / "config.yaml").read_text().replace("trial: matmul_f32", f"trial: {trial}")
+    (root / "config.yaml").write_text(config)
+    for name in ("kernels", "cases"):
+        (root / name).symlink_to(CLONE / name)
+    records = [("lock", 0, told.lock), ("qualify", 0, told.qualification), ("decide", 0, told.decision)]
+    for one in told.iterations:
+        records += [("propose", one.number, one.proposal), ("build", one.number, one.build)]
+    for stage, number, body in records:
+        path = root / graph.record_path(trial, stage, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        envelopes.write(path, envelopes.seal(stage, number, MadeFrom(code="0" * 64, config={}, inputs={}), body))
+    objects = Objects(root / graph.results(trial) / "objects")
+    for built in (told.qualification.baseline, *(b for one in told.iterations for b in one.build.candidates)):
+        if isinstance(built, Built):
+            assert objects.put(f"ptx {built.candidate}".encode()) == built.ptx
+            if isinstance(built.cubin, Cubin):
+                assert objects.put(f"cubin {built.candidate}".encode()) == built.cubin.digest
+    return told
+
+
+def test_the_package_holds_winner_and_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = _written(tmp_path, "go")
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "loader", "--out", "taken"]) == 0
+    winner = told.decision.winner
+    assert isinstance(winner, Winner)
+    assert (tmp_path / "taken/winner.cubin").read_text() == f"cubin {winner.candidate}"
+    assert (tmp_path / "taken/baseline.ptx").read_text() == f"ptx {told.qualification.baseline.candidate}"
+    assert told.decision.outcome in capsys.readouterr().out
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = importlib.import_module("taken")
+    assert winner.candidate in str(package.__doc__)
+    assert package.KERNEL.choice({"M": 64, "N": 64, "K": 64}) == "winner"
+    assert package.KERNEL.choice({"M": 10**6, "N": 64, "K": 64}) == "baseline"
+    for name in [name for name in sys.modules if name.split(".")[0] == "taken"]:
+        del sys.modules[name]
+    assert main(["export", "loader", "--out", "taken"]) == 3
+    assert "taken: is there already" in capsys.readouterr().err
+
+
+def test_without_a_winner_there_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = _written(tmp_path, "failures")
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "loader"]) == 3
+    line = capsys.readouterr().err
+    assert "there is no winner to export" in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / graph.reports(told.lock.trial)).exists()
