@@ -44,7 +44,7 @@ from kerneltrial.store.canonical import digest
 from kerneltrial.store.objects import Objects
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTOCOL = Protocol(budget_instructions=100_000_000)  # an endless loop is one after fewer steps too
+PROTOCOL = Protocol(budget_instructions=1_000_000_000)  # an endless loop is one after fewer steps too
 
 
 class Family:

@@ -311,6 +311,14 @@ def test_a_block_that_waits_for_an_earlier_one_is_judged_forward_only_and_that_i
     assert [c.order for c in runner.conditions].count("backward") == 1
 
 
+def test_backward_gets_less_and_still_enough_for_many_threads_with_little_work(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    Judge(setup(tmp_path, contract=contract(operations="1"))).judge_candidate(built(), binary(), plan(), runner)
+    backward = [c.budget_instructions for c in runner.conditions if c.order == "backward"]
+    assert 10_000_000 + 100 + 4000 * 16 * 16 in backward  # a block of one thread for each element of the larger case
+    assert max(backward) < Protocol().budget_instructions
+
+
 def test_a_loop_without_end_is_one_in_either_order(tmp_path: Path) -> None:
     outcome = judged(tmp_path, lambda *_: finding(Reason.ENDLESS_LOOP))
     assert isinstance(outcome, Invalid)

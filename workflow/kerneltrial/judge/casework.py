@@ -10,6 +10,7 @@ The second run also takes blocks and threads in the other order, where the devic
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -138,8 +139,12 @@ class CaseWork:
     def _budget(self, backward: bool) -> int:
         """Backward a wait for another block has no end: it gets no more than a plain kernel needs many times over."""
         whole = self._setup.protocol.budget_instructions
+        if not backward:
+            return whole
         work = evaluate(self._setup.contract.operations, self._case.dimensions)
-        return min(whole, 100 * work + 10_000_000) if backward else whole
+        call = self._subject.call(self._setup.contract, self._case.dimensions)
+        threads = sum(math.prod((*launch.grid, *launch.block)) for launch in call.launches)
+        return min(whole, 100 * work + 4000 * threads + 10_000_000)
 
     def _look(self, seen: Seen, first: Run | None) -> Finding | None:
         """What is wrong with this run's outputs, beside its twin under the other poison where there is one."""
