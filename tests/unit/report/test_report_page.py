@@ -269,7 +269,7 @@ def test_a_winner_that_could_not_be_timed_again_has_no_count_and_no_speedup() ->
     blocks = [block.strip() for block in Page(files["report.html"].decode()).blocks]
     assert "not measured" in blocks
     assert not any("0.000" in block for block in blocks)
-    assert any(block.startswith("the search, not confirmed, graph clock") for block in blocks)
+    assert any(block.startswith("the search, not confirmed, clock: graph") for block in blocks)
     assert json.loads(files["summary.json"])["speed"] == {
         "state": "not_measured",
         "why": "the driver refused the graph",

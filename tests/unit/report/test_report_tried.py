@@ -15,6 +15,7 @@ from kerneltrial.records.contract import Range
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.plan import DType
 from kerneltrial.report.not_shown import not_shown
+from kerneltrial.report.texts import plain
 from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS
 
 GO = STORIES["go"]()
@@ -22,7 +23,9 @@ GO = STORIES["go"]()
 
 def said(trial: Trial, start: str) -> str:
     """The one sentence that starts so, or nothing."""
-    found = [shown.sentence for shown in not_shown(report_inputs(trial)) if shown.sentence.startswith(start)]
+    found = [
+        shown.sentence for shown in not_shown(report_inputs(trial), plain("en")) if shown.sentence.startswith(start)
+    ]
     assert len(found) <= 1
     return found[0] if found else ""
 

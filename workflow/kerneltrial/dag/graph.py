@@ -132,7 +132,7 @@ STAGES: dict[str, Stage] = {  # in topological order
     ),
     "report": Stage(
         "report",
-        reads=("iterations",),
+        reads=("iterations", "report"),
         same=("lock", "terms", "qualify", "prize", "confirm", "decide"),
         every=(*_JUDGED, "cost"),
     ),

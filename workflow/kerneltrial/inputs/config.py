@@ -17,6 +17,7 @@ from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, sources
 from kerneltrial.records.application import EndToEndAsked
 from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.candidate import Language
+from kerneltrial.records.presentation import Presentation
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.record import Name, Record
 from kerneltrial.records.terms import ModelPrices, Policy, Prices, Workload
@@ -25,7 +26,7 @@ from kerneltrial.store.canonical import builtins
 __all__ = ["Config", "check", "read", "sources"]
 
 Arch = Annotated[str, Meta(pattern=r"^(auto|sm_[0-9]{2,3}[af]?)(?!\n)$", description="auto, or such as sm_90a")]
-_NESTED = ("end_to_end", "protocol", "policy", "prices", "workload", "model", "command")
+_NESTED = ("end_to_end", "report", "protocol", "policy", "prices", "workload", "model", "command")
 _NEEDED = {"search": "space", "files": "candidates", "replay": "replies"}
 
 
@@ -58,6 +59,7 @@ class Config(Record):
     reviewers: str = ""
     application: str = ""
     end_to_end: EndToEndAsked = EndToEndAsked()
+    report: Presentation = Presentation()
     candidates_per_iteration: Annotated[int, Meta(ge=1, le=64)] = 4
     seed: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     sandbox: Literal["required", "plain"] = "required"

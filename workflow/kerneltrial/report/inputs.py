@@ -10,6 +10,7 @@ from kerneltrial.records.confirmation import Confirmation
 from kerneltrial.records.cost import Cost
 from kerneltrial.records.decision import Decision, Winner
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.presentation import Language
 from kerneltrial.records.prize import Prize
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.terms import Terms
@@ -31,6 +32,7 @@ class ReportInputs:
     confirmation: Confirmation
     decision: Decision
     source_of: Callable[[str], bytes]
+    language: Language = "en"
 
     @cached_property
     def standings(self) -> tuple[Standing, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kerneltrial.records.confirmation import Confirmed, NoEndToEnd
+from kerneltrial.records.confirmation import Confirmed, EndToEnd
 from kerneltrial.records.decision import Unknown, Winner
 from kerneltrial.records.prize import KnownPrize
 from kerneltrial.records.qualification import BaselineLatency
@@ -12,6 +12,7 @@ from kerneltrial.records.roofline import Ceilings, Share
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.texts import Say
 from kerneltrial.report.tried import domain_tried
 
 
@@ -23,26 +24,29 @@ class NotShown:
     particulars: tuple[str, ...] = ()
 
 
-def not_shown(inputs: ReportInputs) -> tuple[NotShown, ...]:
+def not_shown(inputs: ReportInputs, say: Say) -> tuple[NotShown, ...]:
     """The weightiest first; the same particular is said once."""
-    sentences = (*_always(inputs), *_tried(inputs), *_by_evidence(inputs), *_by_terms(inputs))
-    return (*map(NotShown, sentences), *_unchecked(inputs))
+    sentences = (*_always(inputs, say), *_tried(inputs), *_by_evidence(inputs, say), *_by_terms(inputs, say))
+    return (*map(NotShown, sentences), *_unchecked(inputs, say))
 
 
-def _always(inputs: ReportInputs) -> Iterator[str]:
+def _always(inputs: ReportInputs, say: Say) -> Iterator[str]:
     valid = _winner_validated(inputs)
     cases, sealed = len(valid.cases if valid else inputs.lock.cases.cases), inputs.lock.holdout_count
-    yield (
-        f"That a kernel is right on every input. It was compared with the oracle on {cases} public and {sealed} sealed "
-        "cases; agreement there is evidence, not a proof."
+    yield say(
+        "That a kernel is right on every input. It was compared with the oracle on %(cases)s public and %(sealed)s "
+        "sealed cases; agreement there is evidence, not a proof.",
+        cases=cases,
+        sealed=sealed,
     )
     if inputs.clocked:
-        yield (
-            f"How fast a kernel is elsewhere: on a card other than this {inputs.lock.device.name}, with another "
-            "driver, in other shapes, or beside other work on the same card."
+        yield say(
+            "How fast a kernel is elsewhere: on a card other than this %(card)s, with another driver, in other shapes, "
+            "or beside other work on the same card.",
+            card=inputs.lock.device.name,
         )
     else:
-        yield (
+        yield say(
             "How fast any kernel is. The cpu device interprets kernels and counts what they do; counts rank "
             "candidates, and a GPU may rank them otherwise."
         )
@@ -58,16 +62,16 @@ def _tried(inputs: ReportInputs) -> Iterator[str]:
         yield from domain_tried(inputs.lock, verdicts, "the baseline")
 
 
-def _by_evidence(inputs: ReportInputs) -> Iterator[str]:
+def _by_evidence(inputs: ReportInputs, say: Say) -> Iterator[str]:
     confirmation = inputs.confirmation
-    if isinstance(confirmation.end_to_end, NoEndToEnd):
-        yield "That an application gets faster. None was run; a kernel's share of it is not known here."
+    if not (isinstance(confirmation.end_to_end, EndToEnd) and inputs.clocked):
+        yield say("That an application gets faster. None was run on a GPU; a kernel's share of it is not known here.")
     if not confirmation.vendors:
-        yield "How the best kernel compares with a vendor's library. None was timed."
+        yield say("How the best kernel compares with a vendor's library. None was timed.")
     if _without_roofline(inputs):
-        yield "How close a kernel comes to what the card can do. No roofline was measured on it."
+        yield say("How close a kernel comes to what the card can do. No roofline was measured on it.")
     if any(isinstance(rule, Unknown) and rule.rule == "reviewer_receipt" for rule in inputs.decision.rules):
-        yield (
+        yield say(
             "That the records are the first and only ones. They are linked by digests, so a change shows; nobody "
             "outside the trial has signed for them, so they could have been made anew as a whole."
         )
@@ -82,23 +86,25 @@ def _without_roofline(inputs: ReportInputs) -> bool:
     return isinstance(inputs.prize.prize, KnownPrize) and not known
 
 
-def _by_terms(inputs: ReportInputs) -> Iterator[str]:
+def _by_terms(inputs: ReportInputs, say: Say) -> Iterator[str]:
     if inputs.decision.example:
         why = inputs.terms.now.why_example
-        yield f"That a better kernel would pay for you. Calls, hours or prices are an example's: {why}."
+        yield say("That a better kernel would pay for you. Calls, hours or prices are an example's: %(why)s.", why=why)
     if inputs.decision.post_hoc:
-        yield "That the thresholds were fixed before the results were known. The terms were changed after the lock."
+        yield say(
+            "That the thresholds were fixed before the results were known. The terms were changed after the lock."
+        )
 
 
-def _unchecked(inputs: ReportInputs) -> Iterator[NotShown]:
+def _unchecked(inputs: ReportInputs, say: Say) -> Iterator[NotShown]:
     """Checks that did not run: on the best candidate, and those that only the baseline was spared."""
     valid = _winner_validated(inputs)
     of_best = _details(valid.unchecked) if valid else ()
     of_baseline = tuple(detail for detail in _details(inputs.qualification.unchecked) if detail not in of_best)
     if of_best:
-        yield NotShown("That the best candidate is free of faults that were not looked for here:", of_best)
+        yield NotShown(say("That the best candidate is free of faults that were not looked for here:"), of_best)
     if of_baseline:
-        yield NotShown("That the baseline is free of faults that were not looked for here:", of_baseline)
+        yield NotShown(say("That the baseline is free of faults that were not looked for here:"), of_baseline)
 
 
 def _details(findings: Iterable[Finding]) -> tuple[str, ...]:

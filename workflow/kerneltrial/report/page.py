@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 from kerneltrial.decide import amounts
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoThroughput
 from kerneltrial.records.decision import Payback, Unknown, Winner
+from kerneltrial.records.presentation import Language
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.roofline import NoFloor, Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
-from kerneltrial.report import plot, words
+from kerneltrial.report import heat, origin, plot, words
 from kerneltrial.report.amendments import changes
 from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
-from kerneltrial.report.tables import patterns, rows, totals
+from kerneltrial.report.tables import caught, patterns, rows, totals
+from kerneltrial.report.texts import Say, marked_up, plain
 
 if TYPE_CHECKING:
     import jinja2
@@ -25,12 +27,14 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
     """The whole page as text."""
     from markupsafe import Markup
 
+    say, map_ = plain(inputs.language), heat.heat(inputs)
+
     best = inputs.best
-    alternative = (
+    alternative = say(
         "Figure of every attempt and the best so far, in order of attempts; the same figures are in the table."
     )
     return (
-        _environment()
+        _environment(inputs.language)
         .get_template("page.html.j2")
         .render(
             lock=inputs.lock,
@@ -45,25 +49,29 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             winner=inputs.decision.winner if isinstance(inputs.decision.winner, Winner) else None,
             best=best,
             best_name=source_name(best) if best else "",
-            rules=_rules(inputs),
-            next_steps=_next_steps(inputs),
+            rules=_rules(inputs, say),
+            next_steps=_next_steps(inputs, say),
             counts=totals(table),
-            attempts=_attempts(table),
+            attempts=_attempts(table, say),
             patterns=rows(patterns(table)),
             plot=Markup(plot.inline(drawing, alternative)),
-            per_case=_per_case(inputs),
+            per_case=_per_case(inputs, say),
             profiles=_profiles(inputs),
             price_row=_price_row(inputs),
             tornado=_tornado(inputs),
             amendments=changes(inputs.terms),
-            not_shown=not_shown(inputs),
-            meaning=words.MEANING[inputs.decision.outcome],
-            stop=words.STOPS[inputs.decision.stop],
+            not_shown=not_shown(inputs, say),
+            meaning=say(words.MEANING[inputs.decision.outcome]),
+            stop=say(words.STOPS[inputs.decision.stop]),
+            language=inputs.language,
+            heat=Markup(heat.drawing(map_, say)) if map_ else "",
+            caught=[{**row, "why": say(words.reason(Reason(row["reason"])))} for row in caught(table)],
+            difference=origin.difference(inputs),
         )
     )
 
 
-def _environment() -> "jinja2.Environment":
+def _environment(language: Language) -> "jinja2.Environment":
     import jinja2
 
     environment = jinja2.Environment(
@@ -75,6 +83,7 @@ def _environment() -> "jinja2.Environment":
         keep_trailing_newline=True,
         finalize=_harmless,
     )
+    environment.globals["_"] = marked_up(language)
     environment.filters.update(
         usd=amounts.usd,
         number=amounts.number,
@@ -93,12 +102,12 @@ def _harmless(value: Any) -> Any:
     return words.visible(value) if type(value) is str else value
 
 
-def _rules(inputs: ReportInputs) -> list[dict[str, Any]]:
+def _rules(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """Rules for the page: failed ones first, then unknown, then passed, each in the protocol's order."""
     order = {"failed": 0, "unknown": 1, "passed": 2}
     listed = [
         {
-            "title": words.RULES[rule.rule],
+            "title": say(words.RULES[rule.rule]),
             "name": rule.rule,
             "result": type(rule).__name__.lower(),
             "asked": rule.asked,
@@ -111,43 +120,41 @@ def _rules(inputs: ReportInputs) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda rule: order[rule["result"]])
 
 
-def _next_steps(inputs: ReportInputs) -> list[dict[str, Any]]:
+def _next_steps(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """What would settle the unknown rules, each step once, the one that settles most first."""
     steps: dict[str, list[str]] = {}
     for rule in inputs.decision.rules:
         if isinstance(rule, Unknown):
-            title = words.RULES[rule.rule]
+            title = say(words.RULES[rule.rule])
             steps.setdefault(rule.settled_by, []).append(title[0].lower() + title[1:])
     listed = [{"step": step, "rules": rules} for step, rules in steps.items()]
     return sorted(listed, key=lambda step: -len(step["rules"]))
 
 
-def _attempts(table: "pd.DataFrame") -> list[dict[str, Any]]:
+def _attempts(table: "pd.DataFrame", say: Say) -> list[dict[str, Any]]:
     """Rows of the attempts table, with fates and reasons in words."""
-    fates = {fate.value: text for fate, text in words.FATES.items()}
+    fates = {fate.value: say(text) for fate, text in words.FATES.items()}
     return [
         {
             **row,
             "state": fates[row["fate"]],
-            "why": words.reason(Reason(row["reason"])) if row["reason"] else "",
+            "why": say(words.reason(Reason(row["reason"]))) if row["reason"] else "",
             "parameters": ", ".join(f"{name} {value}" for name, value in sorted(row["parameters"].items())),
         }
         for row in rows(table)
     ]
 
 
-def _per_case(inputs: ReportInputs) -> list[dict[str, Any]]:
+def _per_case(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """The winner beside the baseline, by performance case: confirmed latencies, else the search's own figures."""
     outcome = inputs.confirmation.outcome
     if isinstance(outcome, Confirmed):
-        return [
-            _timed(case, amounts.plural(case.processes, "fresh process", "fresh processes")) for case in outcome.cases
-        ]
+        return [_timed(case, say("%(n)s fresh processes", n=case.processes), say) for case in outcome.cases]
     winner = inputs.decision.winner
     chosen = winner.candidate if isinstance(winner, Winner) else None
     figures = next((s.figures for s in inputs.standings if s.proposed and s.candidate == chosen), None)
     if isinstance(figures, Timed):
-        return [_timed(case, "the search, not confirmed") for case in figures.cases]
+        return [_timed(case, say("the search, not confirmed"), say) for case in figures.cases]
     return [_counted(case) for case in figures.cases] if isinstance(figures, Counted) else []
 
 
@@ -167,7 +174,7 @@ def _profiles(inputs: ReportInputs) -> list[tuple[str, str]]:
     ]
 
 
-def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
+def _timed(case: ConfirmedCase | CaseLatency, by: str, say: Say) -> dict[str, Any]:
     more = _moving(case) + _throughput(case) if isinstance(case, ConfirmedCase) else ""
     return {
         "case": case.case,
@@ -175,8 +182,12 @@ def _timed(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
         "best": f"{amounts.number(case.warm_us, 4)} µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
-        "cold": f"{amounts.number(case.cold_us, 4)} µs, the baseline's {amounts.number(case.baseline_cold_us, 4)} µs",
-        "note": f"{by}, {case.clock} clock{_limit(case.limit)}{more}",
+        "cold": say(
+            "on an emptied L2 %(best)s µs, the baseline's %(baseline)s µs",
+            best=amounts.number(case.cold_us, 4),
+            baseline=amounts.number(case.baseline_cold_us, 4),
+        ),
+        "note": f"{by}, {say('clock: %(clock)s', clock=case.clock)}{_limit(case.limit)}{more}",
     }
 
 

@@ -2,9 +2,11 @@
 
 import io
 import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide.standing import Fate
+from kerneltrial.report.texts import Say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +18,7 @@ _LIGHT = {_INK: "#1f2328", _FAINT: "#9aa1a9", _HELD: "#0b6bcb", _LOST: "#b3541e"
 _VARIABLES = {_INK: "var(--ink)", _FAINT: "var(--faint)", _HELD: "var(--accent)", _LOST: "var(--warn)"}
 
 
-def history(table: "pd.DataFrame", clocked: bool) -> str:
+def history(table: "pd.DataFrame", clocked: bool, say: Say) -> str:
     """The drawing as SVG text with placeholder colours; see `standalone` and `inline`."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -31,10 +33,13 @@ def history(table: "pd.DataFrame", clocked: bool) -> str:
         matplotlib.rc("text", color=_INK)
         figure = Figure(figsize=(8, 3.4), layout="constrained")
         axes = figure.add_subplot()
-        _draw(axes, table, clocked)
+        _draw(axes, table, clocked, say)
         buffer = io.BytesIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+        with warnings.catch_warnings():
+            # Text stays text in the SVG, and the reader's fonts have the glyphs that matplotlib's own lack.
+            warnings.filterwarnings("ignore", message="Glyph")
+            figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     svg = buffer.getvalue().decode()
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     return svg[svg.index("<svg") :]
@@ -63,7 +68,7 @@ def _coloured(svg: str, colours: dict[str, str]) -> str:
     return svg
 
 
-def _draw(axes: "Axes", table: "pd.DataFrame", clocked: bool) -> None:
+def _draw(axes: "Axes", table: "pd.DataFrame", clocked: bool, say: Say) -> None:
     from matplotlib.ticker import MaxNLocator
 
     measured = table[table["figure"].notna()]
@@ -71,19 +76,21 @@ def _draw(axes: "Axes", table: "pd.DataFrame", clocked: bool) -> None:
     lost = measured[measured["fate"] != Fate.HELD.value]
     silent = table[table["figure"].isna()]
     axes.axhline(1.0, color=_FAINT, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate("baseline", (1, 1.0), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=_FAINT)
+    axes.annotate(
+        say("baseline"), (1, 1.0), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=_FAINT
+    )
     best = table[table["best_so_far"].notna()]
-    axes.step(best["attempt"], best["best_so_far"], where="post", color=_HELD, linewidth=1.6, label="best so far")
-    _points(axes, held, "held", marker="o", color=_HELD)
-    _points(axes, lost, "measured, not held", marker="o", facecolors="none", edgecolors=_LOST)
+    axes.step(best["attempt"], best["best_so_far"], where="post", color=_HELD, linewidth=1.6, label=say("best so far"))
+    _points(axes, held, say("held"), marker="o", color=_HELD)
+    _points(axes, lost, say("measured, not held"), marker="o", facecolors="none", edgecolors=_LOST)
     low, high = _limits(measured["figure"])
     axes.set_ylim(low, high)
     if len(silent):
         floor = low + 0.03 * (high - low)
-        axes.scatter(silent["attempt"], [floor] * len(silent), marker="x", s=26, color=_LOST, label="no figure")
+        axes.scatter(silent["attempt"], [floor] * len(silent), marker="x", s=26, color=_LOST, label=say("no figure"))
     axes.set_xlim(0.4, max(len(table), 1) + 0.6)
-    axes.set_xlabel("attempt")
-    axes.set_ylabel("speedup over the baseline" if clocked else "count ratio (not a speedup)")
+    axes.set_xlabel(say("attempt"))
+    axes.set_ylabel(say("speedup over the baseline") if clocked else say("count ratio (not a speedup)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     if len(table):

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 from kerneltrial.records.reported import Reported
-from kerneltrial.report import files, plot
+from kerneltrial.report import files, heat, plot
 from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.markdown import markdown
 from kerneltrial.report.page import page
 from kerneltrial.report.tables import attempts
+from kerneltrial.report.texts import Say, plain
 from kerneltrial.store.canonical import digest
 from kerneltrial.store.files import write_atomic
 
-_BEST = ("best.cu", "best.py", "best.plan.yaml")
+_BEST = ("best.cu", "best.py", "best.plan.yaml", "heatmap.svg", "heatmap.png")  # there only where there is something
 
 
 def render(inputs: ReportInputs, folder: Path) -> Reported:
@@ -38,12 +40,26 @@ def render(inputs: ReportInputs, folder: Path) -> Reported:
 def contents(inputs: ReportInputs) -> dict[str, bytes]:
     """The report's files by name."""
     table = attempts(inputs)
-    drawing = plot.history(table, inputs.clocked)
+    say = plain(inputs.language)
+    drawing = plot.history(table, inputs.clocked, say)
     return {
         "decision.json": files.pretty(files.decision(inputs)),
         "history.json": files.pretty(files.history(inputs, table)),
         "summary.json": files.pretty(files.summary(inputs, table)),
         "history.svg": plot.standalone(drawing),
+        "report.md": markdown(inputs, say).encode(),
         "report.html": page(inputs, table, drawing).encode(),
+        **_heat_map(inputs, say),
         **files.best_files(inputs),
+    }
+
+
+def _heat_map(inputs: ReportInputs, say: Say) -> dict[str, bytes]:
+    map_ = heat.heat(inputs)
+    if map_ is None:
+        return {}
+    header = '<?xml version="1.0" encoding="utf-8"?>\n'
+    return {
+        "heatmap.svg": (header + heat.drawing(map_, say, standalone=True)).encode(),
+        "heatmap.png": heat.picture(map_),
     }

@@ -56,6 +56,13 @@ def totals(table: "pd.DataFrame") -> dict[str, int]:
     return {"attempts": len(table), **{str(name): int(count) for name, count in sums.items()}}
 
 
+def caught(table: "pd.DataFrame") -> list[dict[str, Any]]:
+    """How many candidates were turned away, by reason, the most frequent first."""
+    lost = table[table["proposed"].astype(bool) & (table["reason"] != "")]
+    counts = lost.groupby("reason", sort=True).size().sort_values(ascending=False, kind="stable")
+    return [{"reason": str(reason), "count": int(count)} for reason, count in counts.items()]
+
+
 def rows(frame: "pd.DataFrame") -> list[dict[str, Any]]:
     """A frame as JSON types: NaN becomes null."""
     import pandas as pd

@@ -5,6 +5,7 @@ from kerneltrial.records.confirmation import Confirmation
 from kerneltrial.records.cost import Cost
 from kerneltrial.records.decision import Decision
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.presentation import Presentation
 from kerneltrial.records.prize import Prize
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reported import Reported
@@ -13,6 +14,7 @@ from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.render import render
 from kerneltrial.stages.gathered import iterations
 from kerneltrial.stages.job import Job
+from kerneltrial.store.canonical import convert
 
 
 def run(job: Job) -> Reported:
@@ -27,5 +29,6 @@ def run(job: Job) -> Reported:
         confirmation=job.record("confirm", Confirmation),
         decision=job.record("decide", Decision),
         source_of=job.objects.get,
+        language=convert(Presentation, job.given["report"]).language,
     )
     return render(inputs, job.root / reports(job.trial))

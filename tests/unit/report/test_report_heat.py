@@ -1,0 +1,61 @@
+"""The heat map: what each public case said of each attempt, small however many attempts there are."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+from trial_pieces import report_inputs
+from trial_stories import STORIES, too_small
+
+from kerneltrial.report.heat import STATES, Heat, drawing, heat, picture
+from kerneltrial.report.origin import difference
+from kerneltrial.report.render import contents
+from kerneltrial.report.tables import attempts, caught
+from kerneltrial.report.texts import plain
+
+SAY = plain("en")
+
+
+def test_a_row_is_a_case_and_a_column_an_attempt() -> None:
+    inputs = report_inputs(STORIES["go"]())
+    found = heat(inputs)
+    assert found is not None
+    assert found.attempts == len(inputs.standings)
+    assert all(len(row) == found.attempts for row in found.cells)
+    for place, standing in enumerate(inputs.standings):
+        states = {STATES[row[place]] for row in found.cells}
+        assert states == ({"right"} if standing.valid else states - {"right"}), standing.number
+
+
+def test_where_nothing_was_validated_there_is_no_map() -> None:
+    assert heat(report_inputs(too_small())) is None
+    assert "heatmap.svg" not in contents(report_inputs(too_small()))
+
+
+def test_the_drawing_has_a_text_alternative_with_the_counts_and_stays_small() -> None:
+    many = Heat(cases=tuple(f"case_{n}" for n in range(40)), attempts=500, cells=tuple((0, 1) * 250 for _ in range(40)))
+    svg = drawing(many, SAY)
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["role"] == "img"
+    assert "40 cases by 500 attempts: 10000 right, 10000 wrong" in root.attrib["aria-label"]
+    assert len(svg) < 2_000_000
+    equal = Heat(cases=("a",), attempts=500, cells=((0,) * 500,))
+    assert len(re.findall("<rect", drawing(equal, SAY))) == 1
+
+
+def test_equal_maps_give_equal_pictures() -> None:
+    small = Heat(cases=("a", "b"), attempts=3, cells=((0, 1, 2), (3, 0, 0)))
+    assert picture(small) == picture(small)
+    assert picture(small).startswith(b"\x89PNG")
+
+
+def test_what_was_caught_is_a_count_of_the_table() -> None:
+    inputs = report_inputs(STORIES["failures"]())
+    table = attempts(inputs)
+    assert sum(row["count"] for row in caught(table)) == len(
+        table[table["proposed"].astype(bool) & (table["reason"] != "")]
+    )
+
+
+def test_the_best_is_compared_with_its_parent_where_it_has_one() -> None:
+    found = [difference(report_inputs(STORIES[name]())) for name in STORIES]
+    assert all(text == "" or text.startswith("--- parent ") for text in found)
