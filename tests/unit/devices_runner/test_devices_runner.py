@@ -206,3 +206,26 @@ def test_a_card_that_is_not_as_it_was_locked_measures_nothing(nursery: Nursery) 
     same = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint={})
     with Runner(nursery, "cuda", LIMITS, arch="sm_90a", locked=same) as opened:
         assert opened.device().name == "fake"
+
+
+def test_a_runner_that_has_begun_answers_what_is_asked_next(nursery: Nursery) -> None:
+    with Runner(nursery, "cpu", LIMITS, call_s=1.0) as runner:
+        runner.begin()
+        runner.begin()
+        runner.load(binary("double"))
+        assert runner.run(CALL, VALUES, CONDITIONS).completed
+        assert runner.device().name == "fake"
+
+
+def test_a_device_that_cannot_be_opened_is_told_at_the_first_question(nursery: Nursery) -> None:
+    with Runner(nursery, "cpu", LIMITS, arch="sm_00") as runner:
+        runner.begin()
+        with pytest.raises(DeviceProblem, match="no card of that kind"):
+            runner.device()
+
+
+def test_a_runner_that_has_begun_and_is_not_used_ends(nursery: Nursery) -> None:
+    runner = Runner(nursery, "cpu", LIMITS)
+    runner.begin()
+    runner.close()
+    assert runner.used.wall_s > 0

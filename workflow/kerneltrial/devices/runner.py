@@ -95,8 +95,21 @@ class Runner:
         self._locked = locked
         self._shelf = shelf if device_kind == "cpu" else None
         self._conversation: Conversation | None = None
+        self._greeted = False
         self._binary: Binary | None = None
         self._used = Usage(cpu_s=0.0, wall_s=0.0, max_rss_bytes=0)
+
+    def begin(self) -> None:
+        """Fork the child and have it open the device, without waiting for it: what is asked next waits."""
+        if self._conversation is None:
+            self._conversation = self._nursery.open(
+                "kerneltrial.devices.serving:serve",
+                msgspec.msgpack.encode(self._start),
+                self._limits,
+                view(self._start.kind),
+                _LONGEST_REPLY,
+            )
+            self._conversation.send(msgspec.msgpack.encode(messages.Describe()), _OPEN_S)
 
     def device(self) -> Device:
         """The device, opened. Raises `DeviceProblem`."""
@@ -149,22 +162,17 @@ class Runner:
         return self._used
 
     def _expect(self, request: messages.Request, kind: type[_R], wall_s: float) -> _R:
-        if self._conversation is None:
-            self._begin()
+        if not self._greeted:
+            self._greet()
         reply = self._ask(request, wall_s)
         if not isinstance(reply, kind):
             raise DeviceProblem(f"{self._start.kind}: the runner answered {type(reply).__name__} out of turn")
         return reply
 
-    def _begin(self) -> None:
-        self._conversation = self._nursery.open(
-            "kerneltrial.devices.serving:serve",
-            msgspec.msgpack.encode(self._start),
-            self._limits,
-            view(self._start.kind),
-            _LONGEST_REPLY,
-        )
-        self._require_locked(self._ask(messages.Describe(), _OPEN_S))
+    def _greet(self) -> None:
+        self.begin()
+        self._require_locked(self._answer(_OPEN_S))
+        self._greeted = True
         if self._binary is not None:
             self._load()
 
@@ -181,15 +189,15 @@ class Runner:
             )
 
     def _load(self) -> None:
-        if self._conversation is None:
-            self._begin()
+        if not self._greeted:
+            self._greet()
         elif self._binary is not None:
             code = {} if self._shelf is None else self._shelf.known(self._binary)
             self._ask(messages.Load(binary=self._binary, code=code), self._call_s)
 
     def _keep_code(self) -> None:
         """Put what the child made of its binary on the shelf; a child that is gone has made nothing."""
-        if self._shelf is None or self._conversation is None or self._binary is None:
+        if self._shelf is None or not self._greeted or self._binary is None:
             return
         with contextlib.suppress(Refused, DeviceProblem):
             made = self._expect(messages.GiveCode(), messages.Code, self._call_s).made
@@ -198,7 +206,12 @@ class Runner:
 
     def _ask(self, request: messages.Request, wall_s: float) -> messages.Reply:
         assert self._conversation is not None
-        answer = self._conversation.ask(msgspec.msgpack.encode(request), wall_s)
+        self._conversation.send(msgspec.msgpack.encode(request), wall_s)
+        return self._answer(wall_s)
+
+    def _answer(self, wall_s: float) -> messages.Reply:
+        assert self._conversation is not None
+        answer = self._conversation.answer(wall_s)
         if isinstance(answer, Ended):
             self._drop()
             raise _Lost(_finding(answer))
@@ -218,7 +231,7 @@ class Runner:
     def _drop(self) -> None:
         if self._conversation is not None:
             usage = self._conversation.close()
-            self._conversation = None
+            self._conversation, self._greeted = None, False
             self._used = Usage(
                 cpu_s=self._used.cpu_s + usage.cpu_s,
                 wall_s=self._used.wall_s + usage.wall_s,

@@ -29,18 +29,35 @@ class Conversation:
 
     def ask(self, request: bytes, wall_s: float) -> bytes | Ended:
         """Send a request and return the reply, at most `wall_s` seconds later; after an end, that end again."""
+        self.send(request, wall_s)
+        return self.answer(wall_s)
+
+    def send(self, request: bytes, wall_s: float) -> None:
+        """Send a request, which `answer` must follow; that also tells what went wrong here."""
+        if self._report is not None:
+            return
+        try:
+            framing.send(self._talk, request, time.monotonic() + wall_s)
+        except framing.Closed:
+            self._end()
+        except TimeoutError:
+            self._give_up(Ended(how="wall", detail=f"took no request within {wall_s:g} s"))
+
+    def answer(self, wall_s: float) -> bytes | Ended:
+        """The reply to what was sent, at most `wall_s` seconds from now; after an end, that end again."""
         if self._report is not None:
             return self._report.ended
-        deadline = time.monotonic() + wall_s
         try:
-            framing.send(self._talk, request, deadline)
-            return framing.receive(self._talk, self._longest, deadline)
+            return framing.receive(self._talk, self._longest, time.monotonic() + wall_s)
         except framing.Closed:
             return self._end().ended
         except TimeoutError:
-            self._why = Ended(how="wall", detail=f"no reply within {wall_s:g} s")
+            return self._give_up(Ended(how="wall", detail=f"no reply within {wall_s:g} s"))
         except framing.TooLong as problem:
-            self._why = Ended(how="exit", detail=f"broke the protocol: {problem}")
+            return self._give_up(Ended(how="exit", detail=f"broke the protocol: {problem}"))
+
+    def _give_up(self, why: Ended) -> Ended:
+        self._why = why
         self._kill()
         return self._end().ended
 

@@ -1,5 +1,6 @@
 """Holdout: one verdict a candidate on sealed cases, drawn after the candidate was fixed."""
 
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.holdout import read_holdout
 from kerneltrial.judge.holdout import judge_holdout
 from kerneltrial.judge.setup import Subject
@@ -24,8 +25,12 @@ def run(job: Job) -> Holdout:
     held: dict[str, HoldoutVerdict] = {}
     if valid:
         with ground(job) as g, g.runner() as own:
+            runners = [g.runner() for _ in valid]
+            for runner in runners[:WORKERS]:
+                runner.begin()  # devices open while the judge makes ready
             baseline = g.baseline(job.record("qualify", Qualification), Turns(own))
-            for verdict in in_parallel(lambda pair: _judge(g, baseline, *pair), valid, WORKERS):
+            work = [(runner, candidate, built) for runner, (candidate, built) in zip(runners, valid, strict=True)]
+            for verdict in in_parallel(lambda one: _judge(g, baseline, *one), work, WORKERS):
                 held[verdict.candidate] = verdict
     entries: list[HoldoutVerdict | SkippedCandidate] = []
     for candidate, _ in pairs:
@@ -33,9 +38,9 @@ def run(job: Job) -> Holdout:
     return Holdout(candidates=tuple(entries))
 
 
-def _judge(g: Ground, baseline: Subject, candidate: Candidate, built: Built) -> HoldoutVerdict:
+def _judge(g: Ground, baseline: Subject, runner: Runner, candidate: Candidate, built: Built) -> HoldoutVerdict:
     job = g.job
-    with g.runner() as runner:
+    with runner:
         chosen = (built, binary_of(built, job.objects), candidate.plan)
         domain = read_holdout(job.source("holdout"))
         return judge_holdout(g.setup(baseline), domain, read_salt(job), chosen, runner)

@@ -1,5 +1,6 @@
 """Validate: is each candidate right, as far as can be checked here?"""
 
+from kerneltrial.devices.runner import Runner
 from kerneltrial.judge.validation import Judge, ValidationOutcome
 from kerneltrial.records.build import Build, Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
@@ -18,20 +19,24 @@ def run(job: Job) -> Validation:
     refused = {b.candidate: b for b in job.record("build", Build).candidates if isinstance(b, NotBuilt)}
     if len(refused) == len(pairs):
         return Validation(candidates=tuple(_skipped(refused[c.id]) for c, _ in pairs))
-    with ground(job) as g, g.runner() as runner:
+    with ground(job) as g, g.runner() as own:
+        runners = [g.runner() for _ in pairs]
+        for runner, (_, built) in zip(runners[:WORKERS], pairs, strict=False):
+            if built is not None:
+                runner.begin()  # devices open while the judge makes ready
         qualification = job.record("qualify", Qualification)
-        judge = Judge(g.setup(g.baseline(qualification, runner), qualification))
+        judge = Judge(g.setup(g.baseline(qualification, own), qualification))
 
-        def one(pair: tuple[Candidate, Built | None]) -> ValidationOutcome | SkippedCandidate:
-            candidate, built = pair
-            return _skipped(refused[candidate.id]) if built is None else _judge(g, judge, candidate, built)
+        def one(pair: tuple[Runner, tuple[Candidate, Built | None]]) -> ValidationOutcome | SkippedCandidate:
+            runner, (candidate, built) = pair
+            with runner:
+                return _skipped(refused[candidate.id]) if built is None else _judge(g, judge, candidate, built, runner)
 
-        return Validation(candidates=tuple(in_parallel(one, pairs, WORKERS)))
+        return Validation(candidates=tuple(in_parallel(one, list(zip(runners, pairs, strict=True)), WORKERS)))
 
 
-def _judge(g: Ground, judge: Judge, candidate: Candidate, built: Built) -> ValidationOutcome:
-    with g.runner() as runner:
-        return judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
+def _judge(g: Ground, judge: Judge, candidate: Candidate, built: Built, runner: Runner) -> ValidationOutcome:
+    return judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
 
 
 def _skipped(refused: NotBuilt) -> SkippedCandidate:
