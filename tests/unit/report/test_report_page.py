@@ -21,6 +21,7 @@ from regenerate import FOLDER
 from trial_pieces import HOSTILE, Trial, receipt, report_inputs, terms
 from trial_stories import STORIES, go_shaped, on_cpu, too_small
 
+import kerneltrial.records
 from kerneltrial.decide.decision import decide
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.records.confirmation import Confirmation, NotTimed
@@ -210,7 +211,13 @@ from trial_stories import STORIES
 from kerneltrial.report.render import render
 render(report_inputs(STORIES["cpu"]()), Path(sys.argv[1]))
 """
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(FOLDER), "TZ": "Asia/Seoul"}
+    package = Path(kerneltrial.records.__file__).parents[2]  # the one under test, wherever an installed one lies
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "7",
+        "PYTHONPATH": f"{FOLDER}{os.pathsep}{package}",
+        "TZ": "Asia/Seoul",
+    }
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made("cpu")
 
