@@ -111,18 +111,21 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
     processes = g.lock.protocol.confirmation_processes
     with contextlib.ExitStack() as children:
         answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
-        fresh = [children.enter_context(g.runner()) for _ in range(processes)]
-        if not is_stored(g, pair, cases, Asked(process=0)):  # opened side by side, then timed one after another
-            in_parallel(lambda child: child.device(), fresh, processes)
+        fresh: list[Runner] = []
         try:
             for process in itertools.count():
-                child = fresh[process] if process < processes else children.enter_context(g.runner())
+                if process == len(fresh):  # as many as the next look wants: opened side by side, timed one by one
+                    more = [children.enter_context(g.runner()) for _ in range(max(processes, process))]
+                    fresh += more
+                    if not is_stored(g, pair, cases, Asked(process, clocks)):
+                        in_parallel(lambda child: child.device(), more, len(more))
+                child = fresh[process]
                 for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks, child)).items():
                     drawn[name].append(stored)
                     clocks[name] = stored.value.samples.clock
                 if enough(_samples(drawn), g.lock.protocol):
                     break
-            in_parallel(Runner.close, fresh, processes)  # after the last timing, which it would disturb
+            in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
         except Refused as refused:
             found = (*findings, refused.finding)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))
