@@ -5,8 +5,8 @@
 Kernels of the corpus (tests/golden/corpus_ptx.json), cut to one entry each, are mutated by words, lines and bytes. Each
 text goes through parser, table and flow of this process, where any exception but `Refused` is a fault of ours. Those
 that pass go on, as many as are asked for, to machine code and execution in forked children: one that dies is a fault,
-too. Prints what became of them and every fault with its text's number; exits 1 where there was one. The same seed gives
-the same texts.
+too. Prints what became of them and every fault with its text's number, also when it is interrupted; exits 1 where there
+was a fault. The same seed gives the same texts.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,13 +201,15 @@ def in_child(batch: list[tuple[int, Seed, str]]) -> list[str]:
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            for _, seed, text in batch[len(outcomes) :]:
-                signal.alarm(SECONDS)
-                os.write(writer, execute(seed, text).replace("\0", " ").encode()[:3000] + b"\0")
-            os._exit(0)
+            try:
+                os.close(reader)
+                resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                for _, seed, text in batch[len(outcomes) :]:
+                    signal.alarm(SECONDS)
+                    os.write(writer, execute(seed, text).replace("\0", " ").encode()[:3000] + b"\0")
+            finally:
+                os._exit(0)
         os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
             outcomes += [part.decode(errors="replace") for part in pipe.read().split(b"\0")[:-1]]
@@ -217,34 +219,49 @@ def in_child(batch: list[tuple[int, Seed, str]]) -> list[str]:
     return outcomes
 
 
-def fuzz(count: int, runs: int, seed: int) -> tuple[Counter[str], Counter[str], list[str]]:
+@dataclass
+class Tally:
     """How many texts ended how, before machine code and in execution, and the faults."""
-    before: Counter[str] = Counter()
-    after: Counter[str] = Counter()
-    faults: list[str] = []
+
+    before: Counter[str] = field(default_factory=Counter)
+    after: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, counter: Counter[str], number: int, outcome: str) -> None:
+        counter[outcome.split()[0]] += 1
+        if outcome.startswith("FAULT"):
+            self.faults.append(f"text {number}: {outcome}")
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{self.before.total()} texts: {dict(self.before.most_common())}",
+                f"{self.after.total()} of them run: {dict(self.after.most_common())}",
+                *self.faults,
+                f"{len(self.faults)} faults",
+            ]
+        )
+
+
+def fuzz(count: int, runs: int, seed: int, tally: Tally) -> None:
+    """Read `count` texts, and run up to `runs` of those that pass; what is done is in `tally` at any time."""
     batch: list[tuple[int, Seed, str]] = []
     executed = 0
 
-    def told(number: int, outcome: str, counter: Counter[str]) -> None:
-        counter[outcome.split()[0]] += 1
-        if outcome.startswith("FAULT"):
-            faults.append(f"text {number}: {outcome}")
-
     def run_batch() -> None:
         for (number, _, _), outcome in zip(batch, in_child(batch), strict=True):
-            told(number, outcome, after)
+            tally.add(tally.after, number, outcome)
         batch.clear()
 
     for number, here, text in texts(count, seed):
         outcome = read(text, here.entry)
-        told(number, outcome, before)
+        tally.add(tally.before, number, outcome)
         if outcome == "passed" and executed < runs:
             executed += 1
             batch.append((number, here, text))
             if len(batch) == BATCH:
                 run_batch()
     run_batch()
-    return before, after, faults
 
 
 def main() -> int:
@@ -253,13 +270,13 @@ def main() -> int:
     options.add_argument("--runs", type=int, default=5_000)
     options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
-    start = time.perf_counter()
-    before, after, faults = fuzz(chosen.texts, chosen.runs, chosen.seed)
-    print(f"{before.total()} texts: {dict(before.most_common())}")
-    print(f"{after.total()} of them run: {dict(after.most_common())}")
-    print(*faults, sep="\n")
-    print(f"{len(faults)} faults in {time.perf_counter() - start:.0f} s")
-    return int(bool(faults))
+    start, tally = time.perf_counter(), Tally()
+    try:
+        fuzz(chosen.texts, chosen.runs, chosen.seed, tally)
+    except KeyboardInterrupt:
+        print("interrupted; this is what was done:")
+    print(tally, f"in {time.perf_counter() - start:.0f} s")
+    return int(bool(tally.faults))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     PYTHONPATH=workflow python tests/bench/cpu_speed.py
 
 The simulator runs the 16x16 tiled kernel in a process of its own on 32^3, the largest that it does in some seconds; its
-time is scaled by the number of products. With OUT set in the environment, the figures go to $OUT/cpu_speed.json.
+time is scaled by the number of products. All times are of the processor, which other work on the machine moves least.
+With OUT set in the environment, the figures go to $OUT/cpu_speed.json.
 """
 
 import json
@@ -52,18 +53,18 @@ def tiled(A, B, C):
 n = int(sys.argv[1])
 a, b = (np.random.default_rng(k).standard_normal((n, n), dtype=np.float32) for k in (0, 1))
 c = np.zeros((n, n), np.float32)
-start = time.perf_counter()
+start = time.process_time()
 tiled[((n + 15) // 16, (n + 15) // 16), (16, 16)](a, b, c)
-took = time.perf_counter() - start
+took = time.process_time() - start
 assert np.allclose(c, a @ b, atol=1e-3)
 print(took)
 """
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
     result = work()
-    return time.perf_counter() - start, result
+    return time.process_time() - start, result
 
 
 def simulator() -> float:

@@ -22,11 +22,12 @@ def bench() -> ModuleType:
 
 
 def test_a_sample_of_mutated_texts(bench: ModuleType) -> None:
-    before, after, faults = bench.fuzz(count=250, runs=8, seed=7)
-    assert faults == []
-    assert before.total() == 250
-    assert before["passed"] > 20, before
-    assert after.total() == 8
+    tally = bench.Tally()
+    bench.fuzz(count=250, runs=8, seed=7, tally=tally)
+    assert tally.faults == []
+    assert tally.before.total() == 250
+    assert tally.before["passed"] > 20, tally.before
+    assert tally.after.total() == 8
 
 
 def test_a_child_that_dies_or_raises_is_a_fault(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,22 @@ class _Check:
         group = b.op(f"select i1 {alone}, i32 {self.me}, i32 {shared_by}")
         return b.op(f"select i1 {b.op(f'and i1 {now}, {other}')}, i32 {group}, i32 {self.me}")
 
+    def read_again(self, reads: str, write_epoch: str, block_epoch: str) -> str:
+        """Whether this is a read of what was written in an earlier epoch, by readers who are on record already: by this
+        warp since its last barrier, or by several warps. Then nothing is to be found, and nothing to be noted."""
+        b = self.b
+        who = b.field(self.record, READER, "i32")
+        many = b.op(f"icmp ne i32 {b.op(f'and i32 {who}, {_MANY}')}, 0")
+        now = b.op(f"icmp eq i32 {b.field(self.record, READ_WARP_EPOCH, 'i32')}, {self.warp_epoch}")
+        warp = b.op(f"and i1 {b.op(f'icmp eq i32 {who}, {self.warp}')}, {now}")
+        read_now = b.op(f"icmp eq i32 {b.field(self.record, READ_EPOCH, 'i32')}, {self.epoch}")
+        on_record = b.op(f"and i1 {read_now}, {b.op(f'or i1 {many}, {warp}')}")
+        in_block = b.op(f"icmp uge i32 {write_epoch}, {block_epoch}")
+        earlier = b.op(f"and i1 {in_block}, {b.op(f'icmp ne i32 {write_epoch}, {self.epoch}')}")
+        copies = b.op(f"and i32 {b.field(self.record, WRITER, 'i32')}, {UNDER_WAY}")
+        settled = b.op(f"and i1 {earlier}, {b.op(f'icmp eq i32 {copies}, 0')}")
+        return b.op(f"and i1 {b.op(f'and i1 {reads}, {on_record}')}, {settled}")
+
     def new_writer(self, plain_write: str, writer: str) -> str:
         """The record of a write: a plain one is this thread's. An atomic one joins others, unless this thread wrote
         plainly in this epoch: that stays on record, for other threads' atomics conflict with it."""
@@ -108,6 +124,9 @@ def kt_shared() -> tuple[str, Body]:
         record = b.op(f"getelementptr i8, ptr {shadow}, i64 {b.op(f'mul i64 {granule}, {RECORD_BYTES}')}")
         check = _Check(b, record, epoch)
         write_epoch = b.field(record, WRITE_EPOCH, "i32")
+        news, nothing_new = b.label(), b.label()
+        b.branch(check.read_again(reads, write_epoch, block_epoch), nothing_new, news)
+        b.place(news)
         never = b.op(f"icmp ult i32 {write_epoch}, {block_epoch}")
         with b.when(b.op(f"and i1 {never}, {b.op(f'xor i1 {plain_write}, true')}"), "!prof !2"):
             _suspect(b)
@@ -131,6 +150,8 @@ def kt_shared() -> tuple[str, Body]:
         check.note(check.new_writer(plain_write, writer), WRITER, WRITE_EPOCH, WRITE_WARP_EPOCH)
         b.jump(on)
         b.place(on)
+        b.jump(nothing_new)
+        b.place(nothing_new)
     b.do("ret i1 true")
     parameters = "ptr %blk, ptr %ctx, i64 %offset, i64 %size, i64 %kind, i64 %site"
     return b.function(f"define internal i1 @kt_shared({parameters}) alwaysinline"), b
