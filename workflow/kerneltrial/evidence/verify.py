@@ -26,10 +26,11 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
     verdict.look("bytes", ())
     verdict.look("derivation", ())
     records = _records(folder, root, verdict)
+    bodies = {path: envelopes.body_digest(envelope) for path, envelope in records.items()}
     for path, envelope in records.items():
         if not known_stage(envelope.stage):
             verdict.look("bytes", [f"{path}: no stage is called {envelope.stage!r}"])
-        verdict.look("derivation", _inputs(path, envelope, records, root))
+        verdict.look("derivation", _inputs(path, envelope, bodies, root))
         verdict.look("derivation", _candidates(path, envelope, records))
     verdict.look("bytes", _objects(folder, root, records, verdict))
     verdict.look("bytes", _measurements(folder, root, records, verdict))
@@ -70,10 +71,10 @@ def _records(folder: Path, root: Path, verdict: Verdict) -> dict[str, Envelope]:
     return found
 
 
-def _inputs(path: str, envelope: Envelope, records: dict[str, Envelope], root: Path) -> Iterator[str]:
+def _inputs(path: str, envelope: Envelope, bodies: dict[str, str], root: Path) -> Iterator[str]:
     for name, stated in envelope.made_from.inputs.items():
-        if name in records:
-            if envelopes.body_digest(records[name]) != stated:
+        if name in bodies:
+            if bodies[name] != stated:
                 yield f"{path}: was made from another {name} than the one that is here"
         elif not (root / name).is_file():
             yield f"{path}: was made from {name}, which is missing"

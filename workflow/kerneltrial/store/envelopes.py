@@ -1,5 +1,6 @@
 """Records on disk: a body, what it was made from, and a digest over both."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,6 +50,15 @@ def parse(data: bytes) -> Envelope | None:
     return envelope if digest(canonical(content)) == stated and canonical(envelope) == data else None
 
 
+@lru_cache(maxsize=4096)
+def _parsed(data: bytes) -> Envelope | None:
+    """As `parse`, once for equal bytes: a verification reads the records of early iterations hundreds of times.
+
+    What it gives is only read here, to be converted into a record.
+    """
+    return parse(data)
+
+
 def read(path: Path) -> Envelope | None:
     """The envelope at `path`, or None where there is none that can be believed."""
     try:
@@ -59,7 +69,7 @@ def read(path: Path) -> Envelope | None:
 
 def body(type_: type[T], data: bytes, path: str) -> T:
     """The body of the record whose bytes are `data`; `path` is for the message."""
-    envelope = parse(data)
+    envelope = _parsed(data)
     if envelope is None:
         raise StoreProblem(f"{path}: torn or edited by hand; run the same snakemake command again to make it anew")
     try:
