@@ -67,7 +67,7 @@ def compile_module(
 
     Machine code that `code` has of the same text, for the same effort, processor and LLVM, is taken as it is.
     """
-    key = _key(text, effort)
+    key = "" if code is None else _key(text, effort)
     known = None if code is None else code.get(key)
     if known is not None:
         return _engine(_module(""), names, lambda _: known, _ignore, effort)
@@ -82,13 +82,14 @@ def compile_module(
 
 
 def _key(text: str, effort: Effort) -> str:
-    """The text and everything else that the machine code follows from."""
+    """The text and everything else that the machine code follows from, or that it relies on."""
     import llvmlite
     import llvmlite.binding as llvm
 
     version = ".".join(map(str, llvm.llvm_version_info))
     features = llvm.get_host_cpu_features().flatten()
-    parts = (text, *effort.passes, str(effort.level), llvmlite.__version__, version, llvm.get_host_cpu_name(), features)
+    host = (llvmlite.__version__, version, llvm.get_host_cpu_name(), features)
+    parts = (text, _called_digest(), *effort.passes, str(effort.level), *host)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -149,21 +150,38 @@ def _fresh_machine(effort: Effort) -> Any:
     )
 
 
+_CALLED = ("kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait", *reach.SYMBOLS)
+
+
+@cache
+def _runtime_text() -> str:
+    copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
+    makers = (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
+    parts = [*(maker() for maker in makers), *reach.parts()]
+    return module([function for function, _ in parts], [body for _, body in parts])
+
+
+@cache
+def _tensor_text() -> str:
+    parts = [tensor.function(product) for product in tensor.PRODUCTS]
+    return module([function for function, _ in parts], [body for _, body in parts])
+
+
+@cache
+def _called_digest() -> str:
+    """Of all that kernels call by name: their own text does not say how these take their arguments."""
+    texts = (_runtime_text(), _tensor_text(), rounding.text())
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
 @cache
 def runtime() -> Native:
     """The scheduler, and what kernels call by name (checks of shared memory, asynchronous copies); once a process."""
     import llvmlite.binding as llvm
 
-    copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
-    called = ("kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait", *reach.SYMBOLS)
-    parts = [
-        part()
-        for part in (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
-    ]
-    parts += reach.parts()
-    text = module([function for function, _ in parts], [body for _, body in parts])
-    native = compile_module(text, ("run_grid", "after_pass", *called))
-    for name in called:
+    native = compile_module(_runtime_text(), ("run_grid", "after_pass", *_CALLED))
+    _called_digest()  # once, before children are forked
+    for name in _CALLED:
         llvm.add_symbol(name, native.symbols[name])
     return native
 
@@ -173,9 +191,7 @@ def tensor_products() -> Native:
     """Products of small matrices, made for the first kernel that has some; kernels find them by name."""
     import llvmlite.binding as llvm
 
-    parts = [tensor.function(product) for product in tensor.PRODUCTS]
-    text = module([function for function, _ in parts], [body for _, body in parts])
-    native = compile_module(text, tuple(product.symbol for product in tensor.PRODUCTS))
+    native = compile_module(_tensor_text(), tuple(product.symbol for product in tensor.PRODUCTS))
     for name, address in native.symbols.items():
         llvm.add_symbol(name, address)
     return native
