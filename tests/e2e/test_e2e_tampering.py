@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ from forgery import Bundle
 from kerneltrial.commands.verify import look
 from kerneltrial.dag import graph
 from kerneltrial.evidence.lock_page import lock_page
-from kerneltrial.evidence.sealed import Brought
+from kerneltrial.evidence.sealed import Brought, revealed_salt
 from kerneltrial.evidence.tarball import unpack
 from kerneltrial.inputs.config import read
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.terms import Terms
+from kerneltrial.stages.code_folder import CodeFolder
+from kerneltrial.stages.judged_again import judged_again
 from kerneltrial.stages.recompiled import recompiled
 from kerneltrial.stages.running import run_stage
 from kerneltrial.store import journal
@@ -153,7 +156,8 @@ def falsify_a_sample_and_make_all_after_it_anew(bundle):
         code = json.loads(bundle.path(stage, iteration).read_bytes())["made_from"]["code"]
         run_stage(config, stage, iteration, code, bundle.root)
     seal.write_bytes(kept)
-    shutil.rmtree(bundle.results / "private")
+    for made in ("private", "cache"):
+        shutil.rmtree(bundle.results / made)
     bundle.close()
 
 
@@ -301,8 +305,31 @@ def test_a_bundle_verifies_from_the_command_line_and_is_judged_again(sealed, peo
         "rerun       ok",
     ):
         assert words in done.stdout
+    with tarfile.open(sealed.folder / "bundle.tar") as tar:
+        assert not any("/cache/" in name for name in tar.getnames())
     other = sealed.kerneltrial("verify", "bundle.tar", "--rerun", "cases/scale_add/cases.yaml")
     assert (other.returncode, "is not the locked oracle" in other.stderr) == (3, True)
+
+
+def test_code_in_a_bundle_is_neither_run_nor_passed_over_and_judging_again_writes_nothing(bundle, people):
+    """Code of the right kernel under the name of the wrong one would make the wrong one right."""
+    config = read(bundle.results / "config.json", {}, bundle.root)
+    salt = revealed_salt(bundle.results)
+    asked = []
+    original = CodeFolder.known
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CodeFolder, "known", lambda shelf, binary: asked.append(binary) or original(shelf, binary))
+        before = sorted(bundle.root.rglob("*"))
+        assert list(judged_again(config, bundle.root, salt, bundle.root / "cases/scale_add/oracle.py")) == []
+    assert (asked, sorted(bundle.root.rglob("*"))) == ([], before)
+    forged = bundle.results / "cache/machine-code/0.code"
+    forged.parent.mkdir(parents=True)
+    forged.write_bytes(b"code")
+    bundle.sums()
+    bundle.sign(people / "team")
+    assert caught_by(bundle, people) == "bytes"
+    status, said = bundle.verify_sh(people / "signers")
+    assert (status, "cache" in said) == (1, True)
 
 
 def test_a_sealed_trial_is_over(sealed, tmp_path):

@@ -10,11 +10,13 @@ from trial_stories import STORIES
 
 from kerneltrial.__main__ import main
 from kerneltrial.dag import graph
+from kerneltrial.evidence import members
 from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.decision import Winner
 from kerneltrial.records.envelope import MadeFrom
 from kerneltrial.store import envelopes
 from kerneltrial.store.objects import Objects
+from kerneltrial.store.signed import Signed
 
 CLONE = Path(__file__).resolve().parents[3]
 
@@ -63,6 +65,28 @@ def test_the_package_holds_winner_and_baseline(
         del sys.modules[name]
     assert main(["export", "loader", "--out", "taken"]) == 3
     assert "taken: is there already" in capsys.readouterr().err
+
+
+def test_a_sealed_trial_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is exported after the seal is no file too many; where it would be one, a line names --out."""
+    trial = _written(tmp_path, "go").lock.trial
+    monkeypatch.chdir(tmp_path)
+    signed = Signed(tmp_path / graph.results(trial))
+    signed.folder.mkdir()
+    signed.seal.write_text("{}")
+    before = members.evidence(tmp_path, trial, ())
+    assert main(["export", "loader"]) == 0
+    assert list(tmp_path.glob("reports/*/*_loader/plans.py"))
+    assert members.evidence(tmp_path, trial, ()) == before
+    for place in (f"results/{trial}/mine", f"reports/{trial}/mine", f"results/{trial}/x_loader/.."):
+        capsys.readouterr()
+        assert main(["export", "loader", "--out", place]) == 3
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1
+    assert main(["export", "loader", "--out", f"results/{trial}/x_loader"]) == 3
+    assert "is sealed; name a folder elsewhere with --out" in capsys.readouterr().err
 
 
 def test_without_a_winner_there_is_one_line(

@@ -1,5 +1,6 @@
 """Machine code on a shelf between children: found again for the same binary, never handed to another one."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kerneltrial.devices.preloading import preload
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.code_folder import CodeFolder
+from kerneltrial.stages.code_folder import CodeFolder, code_key
 
 PTX = """.version 8.0
 .target sm_80
@@ -32,6 +33,7 @@ PTX = """.version 8.0
 }
 """
 BUFFER = Buffer(name="x", role="output", dtype="int32", shape=(32,), initial="poisoned")
+KEY = bytes(32)
 LAUNCH = ResolvedLaunch(
     entry="k", grid=(1, 1, 1), block=(32, 1, 1), cluster=(1, 1, 1), cooperative=False, shared_bytes=0,
     parameters=(Pointer(buffer="x"),),
@@ -52,7 +54,7 @@ class Recorder(CodeFolder):
     """The real folder, and what was asked of it."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+        super().__init__(folder, KEY)
         self.given: list[tuple[str, int]] = []
         self.added: list[tuple[str, int]] = []
 
@@ -102,6 +104,44 @@ def test_a_damaged_file_is_made_again(nursery, tmp_path: Path, damage) -> None:
     path.write_bytes(damage(path.read_bytes()) if callable(damage) else damage)
     assert answer(nursery, shelf, binary(3)) == first
     assert shelf.known(binary(3))
+
+
+def spoilt(shelf: CodeFolder, number: int) -> None:
+    """Put under the keys of a binary's code what is no code."""
+    pieces = dict.fromkeys(shelf.known(binary(number)), b"no machine code")
+    assert pieces
+    shelf.add(binary(number), pieces)
+
+
+def test_garbage_on_the_shelf_does_not_count_against_a_candidate(nursery, tmp_path: Path) -> None:
+    shelf = Recorder(tmp_path)
+    first = answer(nursery, shelf, binary(4))
+    spoilt(shelf, 4)
+    assert answer(nursery, shelf, binary(4)) == first
+
+
+@pytest.mark.parametrize("how", ["digest_alone", "another_key", "another_binary"])
+def test_code_that_the_trial_did_not_put_there_is_not_taken(nursery, tmp_path: Path, how: str) -> None:
+    """Whoever hands over a folder with a cache chooses what would run here, and does not have its key."""
+    shelf = Recorder(tmp_path / "mine")
+    answer(nursery, shelf, binary(1), binary(2))
+    own, other = (tmp_path / "mine" / f"{hashlib.sha256(binary(n).ptx.encode()).hexdigest()}.code" for n in (1, 2))
+    if how == "digest_alone":
+        body = own.read_bytes()[32:]
+        own.write_bytes(hashlib.sha256(body).digest() + body)
+    elif how == "another_key":
+        CodeFolder(tmp_path / "forged", bytes(31) + b"1").add(binary(1), shelf.known(binary(1)))
+        own.write_bytes((tmp_path / "forged" / own.name).read_bytes())
+    else:
+        own.write_bytes(other.read_bytes())
+    assert shelf.known(binary(1)) == {}
+
+
+def test_the_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    key = code_key(tmp_path)
+    assert len(key) == 32
+    assert code_key(tmp_path) == key
+    assert (tmp_path / "code-key").stat().st_mode & 0o777 == 0o600
 
 
 def test_known_code_is_what_runs_and_depends_on_text_and_effort() -> None:

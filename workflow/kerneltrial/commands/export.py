@@ -13,6 +13,8 @@ from kerneltrial.commands.configuration import read_config
 from kerneltrial.commands.loader_text import Part, package_text, plans_text
 from kerneltrial.commands.trial_records import record
 from kerneltrial.dag import graph
+from kerneltrial.evidence.members import is_exported
+from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.build import Build, Built, Cubin
 from kerneltrial.records.candidate import Candidate
@@ -37,6 +39,7 @@ def run(given: argparse.Namespace, here: Path) -> int:
     folder = (here / given.out) if given.out else root / graph.reports(trial) / f"{lock.contract.name}_loader"
     if folder.exists():
         raise InputProblem(f"{folder}: is there already; remove it, or name another with --out")
+    _refuse_sealed(folder, root, trial)
     parts = (
         Part("winner", candidate.plan, built.abi, _arch(built)),
         Part("baseline", qualification.baseline_plan, qualification.baseline.abi, _arch(qualification.baseline)),
@@ -57,6 +60,18 @@ def run(given: argparse.Namespace, here: Path) -> int:
         f"{folder}: {story}\nimport {folder.name}, then {folder.name}.{lock.contract.name}(stream, ...); files: {files}"
     )
     return 0
+
+
+def _refuse_sealed(folder: Path, root: Path, trial: str) -> None:
+    """What would count as evidence that came after the seal breaks it."""
+    if not is_sealed(root / graph.results(trial)):
+        return
+    place, results, reports = (
+        path.resolve() for path in (folder, root / graph.results(trial), root / graph.reports(trial))
+    )
+    beside = place.is_relative_to(reports) and not is_exported(place.relative_to(reports))
+    if beside or place.is_relative_to(results):
+        raise InputProblem(f"{folder}: lies in trial {trial}, which is sealed; name a folder elsewhere with --out")
 
 
 def _winner(root: Path, trial: str, winner: Winner) -> tuple[Candidate, Built]:

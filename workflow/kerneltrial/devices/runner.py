@@ -97,6 +97,7 @@ class Runner:
         self._conversation: Conversation | None = None
         self._greeted = False
         self._binary: Binary | None = None
+        self._shelved = False  # whether the child runs code that came from the shelf
         self._used = Usage(cpu_s=0.0, wall_s=0.0, max_rss_bytes=0)
 
     def begin(self) -> None:
@@ -164,7 +165,13 @@ class Runner:
     def _expect(self, request: messages.Request, kind: type[_R], wall_s: float) -> _R:
         if not self._greeted:
             self._greet()
-        reply = self._ask(request, wall_s)
+        try:
+            reply = self._ask(request, wall_s)
+        except _Lost:
+            if not self._shelved:
+                raise
+            self._compile_anew()
+            reply = self._ask(request, wall_s)
         if not isinstance(reply, kind):
             raise DeviceProblem(f"{self._start.kind}: the runner answered {type(reply).__name__} out of turn")
         return reply
@@ -193,16 +200,28 @@ class Runner:
             self._greet()
         elif self._binary is not None:
             code = {} if self._shelf is None else self._shelf.known(self._binary)
-            self._ask(messages.Load(binary=self._binary, code=code), self._call_s)
+            self._shelved = bool(code)
+            try:
+                self._ask(messages.Load(binary=self._binary, code=code), self._call_s)
+            except _Lost:
+                if not self._shelved:
+                    raise
+                self._compile_anew()
+
+    def _compile_anew(self) -> None:
+        """A child that was lost over code from the shelf says nothing of its binary: one without a shelf tells."""
+        self._shelf, self._shelved = None, False
+        self._drop()
+        self._greet()
 
     def _keep_code(self) -> None:
         """Put what the child made of its binary on the shelf; a child that is gone has made nothing."""
         if self._shelf is None or not self._greeted or self._binary is None:
             return
         with contextlib.suppress(Refused, DeviceProblem):
-            made = self._expect(messages.GiveCode(), messages.Code, self._call_s).made
-            if made:
-                self._shelf.add(self._binary, made)
+            reply = self._ask(messages.GiveCode(), self._call_s)
+            if isinstance(reply, messages.Code) and reply.made:
+                self._shelf.add(self._binary, reply.made)
 
     def _ask(self, request: messages.Request, wall_s: float) -> messages.Reply:
         assert self._conversation is not None

@@ -8,7 +8,9 @@ from kerneltrial.evidence.problem import EvidenceProblem
 from kerneltrial.store.signed import Signed
 
 SUMS, SUMS_SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
-_LEFT_OUT = frozenset({"private", "logs", "aside"})  # secret until the seal, of no weight, no longer current
+# Secret until the seal, of no weight, no longer current, and machine code, which nobody should run who did not make it.
+_LEFT_OUT = frozenset({"private", "logs", "aside", "cache"})
+_LOADER = "_loader"  # the end of the name of a folder that `export loader` writes beside a report
 
 
 def evidence(root: Path, trial: str, sources: Iterable[str]) -> dict[str, Path]:
@@ -19,13 +21,29 @@ def evidence(root: Path, trial: str, sources: Iterable[str]) -> dict[str, Path]:
             inside = path.relative_to(root / folder)
             if path.is_symlink():
                 raise EvidenceProblem(f"{path}: is a link; evidence holds plain files only: put the file in its place")
-            if path.is_file() and inside.parts[0] not in _LEFT_OUT and not path.name.startswith("."):
+            if path.is_file() and _belongs(folder, inside) and not path.name.startswith("."):
                 found[path.relative_to(root).as_posix()] = path
     signed = Signed(Path("results") / trial)
     for path in (signed.sums, signed.sums_signature):
         found.pop(path.as_posix(), None)
     found |= {path: root / path for path in sources}
     return {**found, **instructions()}
+
+
+def _belongs(folder: str, inside: Path) -> bool:
+    if folder.startswith("reports/"):
+        return len(inside.parts) == 1 or not is_exported(inside)
+    return inside.parts[0] not in _LEFT_OUT
+
+
+def is_exported(inside: Path) -> bool:
+    """Whether a path in the folder of reports is that of a loader, which follows from the evidence."""
+    return inside.parts != () and inside.parts[0].endswith(_LOADER)
+
+
+def foreign(files: Iterable[str], trial: str) -> list[str]:
+    """Paths of a bundle that no bundle holds, whatever its SHA256SUMS names."""
+    return [path for path in files for folder in _LEFT_OUT if path.startswith(f"results/{trial}/{folder}/")]
 
 
 def instructions() -> dict[str, Path]:

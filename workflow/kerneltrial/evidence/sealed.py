@@ -9,6 +9,7 @@ from pathlib import Path
 from kerneltrial.evidence import chain
 from kerneltrial.evidence.lock_page import lock_page
 from kerneltrial.evidence.manifest import differences, parse
+from kerneltrial.evidence.members import foreign
 from kerneltrial.evidence.problem import EvidenceProblem
 from kerneltrial.evidence.receipts import receipt_of
 from kerneltrial.evidence.sealing import sealed_cases
@@ -51,6 +52,10 @@ class Brought:
 
 def look(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
     """Add what is wrong with the seal and what belongs to it."""
+    extra = foreign(evidence.files, evidence.results.name)
+    verdict.look(
+        "bytes", (f"{path}: is extra: it is no part of evidence; nothing in it was looked at" for path in extra)
+    )
     verdict.look("bytes", _chain(evidence))
     if evidence.sums.is_file():
         try:

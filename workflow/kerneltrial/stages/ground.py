@@ -20,7 +20,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.code_folder import CodeFolder
+from kerneltrial.stages.code_folder import CodeFolder, code_key
 from kerneltrial.stages.job import Job
 from kerneltrial.store.objects import Objects
 
@@ -30,18 +30,21 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Ground:
-    """The lock, an open nursery, and how to get runners and binaries. One for a stage."""
+    """The lock, an open nursery, and how to get runners and binaries. One for a stage.
+
+    `shelf` is where machine code lies between stages, or None, where all code is compiled here and now.
+    """
 
     job: Job
     lock: Lock
     nursery: Nursery
+    shelf: CodeFolder | None = None
 
     def runner(self) -> Runner:
         """A fresh child that opens the trial's device; one candidate a runner."""
         device = self.lock.device
         call_s = float(self.lock.protocol.timeout_s)
-        shelf = CodeFolder(self.job.folder / "cache" / "machine-code")
-        return Runner(self.nursery, device.kind, arch=device.arch, call_s=call_s, locked=device, shelf=shelf)
+        return Runner(self.nursery, device.kind, arch=device.arch, call_s=call_s, locked=device, shelf=self.shelf)
 
     def setup(self, baseline: Subject, qualification: Qualification | None = None) -> JudgeSetup:
         """The judge's rules; the oracle is loaded here, in the stage's own process.
@@ -87,11 +90,19 @@ class Turns:
 
 
 @contextlib.contextmanager
-def ground(job: Job) -> Iterator[Ground]:
-    """The nursery that the job brings, or one of its own, opened before anything secret is read."""
+def ground(job: Job, *, shelved: bool = False) -> Iterator[Ground]:
+    """The nursery that the job brings, or one of its own, opened before anything secret is read.
+
+    With `shelved`, machine code of earlier stages of this trial is taken and kept. What decides is never `shelved`: the
+    confirmation, and whoever judges another's evidence, compile everything anew.
+    """
     lock = job.record("lock", Lock)
     with contextlib.ExitStack() as own:
-        yield Ground(job, lock, job.nursery or own.enter_context(Nursery(preload(lock.device.kind))))
+        nursery = job.nursery or own.enter_context(Nursery(preload(lock.device.kind)))
+        shelf = None
+        if shelved and lock.device.kind == "cpu":
+            shelf = CodeFolder(job.folder / "cache" / "machine-code", code_key(job.private))
+        yield Ground(job, lock, nursery, shelf)
 
 
 def binary_of(built: Built, objects: Objects) -> Binary:

@@ -24,7 +24,7 @@ def run(job: Job) -> Holdout:
     valid = [(c, b) for c, b in pairs if b is not None and isinstance(verdicts[c.id], Validated)]
     held: dict[str, HoldoutVerdict] = {}
     if valid:
-        with ground(job) as g, g.runner() as own:
+        with ground(job, shelved=True) as g, g.runner() as own:
             runners = [g.runner() for _ in valid]
             for runner in runners[:WORKERS]:
                 runner.begin()  # devices open while the judge makes ready

@@ -42,7 +42,7 @@ def run(job: Job) -> Qualification:
     lock = job.record("lock", Lock)
     kernels = _compiled(job, lock)
     baseline = kernels["baseline"]
-    with ground(job) as g, contextlib.ExitStack() as open_runners:
+    with ground(job, shelved=True) as g, contextlib.ExitStack() as open_runners:
 
         def subject(kernel: Kernel) -> Subject:
             runner = open_runners.enter_context(g.runner())

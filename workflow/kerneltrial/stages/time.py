@@ -35,7 +35,7 @@ def run(job: Job) -> Timing:
     if valid:
         qualification = job.record("qualify", Qualification)
         baseline = Kernel(built=qualification.baseline, plan=qualification.baseline_plan)
-        with ground(job) as g:
+        with ground(job, shelved=True) as g:
             if g.lock.device.kind == "cpu":
                 outcomes: Sequence[Outcome] = _counted(g, baseline, valid)
             else:

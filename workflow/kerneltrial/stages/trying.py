@@ -67,7 +67,7 @@ class Bench:
         if isinstance(built, NotBuilt):
             return TryWrong(stage="build", reason=built.reason, detail=built.detail)
         if self._ground is None:
-            self._ground = self._opened.enter_context(ground(self._job))
+            self._ground = self._opened.enter_context(ground(self._job, shelved=True))
         with self._card():
             return self._run(self._ground, candidate, built)
 

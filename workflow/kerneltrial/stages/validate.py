@@ -19,7 +19,7 @@ def run(job: Job) -> Validation:
     refused = {b.candidate: b for b in job.record("build", Build).candidates if isinstance(b, NotBuilt)}
     if len(refused) == len(pairs):
         return Validation(candidates=tuple(_skipped(refused[c.id]) for c, _ in pairs))
-    with ground(job) as g, g.runner() as own:
+    with ground(job, shelved=True) as g, g.runner() as own:
         runners = [g.runner() for _ in pairs]
         for runner, (_, built) in zip(runners[:WORKERS], pairs, strict=False):
             if built is not None:

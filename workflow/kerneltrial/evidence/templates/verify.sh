@@ -63,6 +63,13 @@ else
   failed=1
 fi
 
+for folder in results/*/cache results/*/private results/*/logs results/*/aside; do
+  if [ -e "$folder" ]; then
+    say "FAILED" "bytes: $folder is no part of evidence"
+    failed=1
+  fi
+done
+
 signed=$(echo results/*/signed)
 who SHA256SUMS SHA256SUMS.sig kerneltrial-seal
 who "$signed/lock-page.txt" "$signed/lock-page.txt.lock.sig" kerneltrial-lock
