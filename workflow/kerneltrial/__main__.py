@@ -17,6 +17,9 @@ from kerneltrial.records.problem import Problem
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = arguments.parser()
+    unknown = arguments.unknown_command(sys.argv[1:] if argv is None else argv)
+    if unknown:
+        parser.error(unknown)
     given = parser.parse_args(argv)
     try:
         status = arguments.dispatch(given, Path.cwd())

@@ -13,7 +13,12 @@ if (
     )
 from kerneltrial.dag import graph, prepared
 
-RUN = prepared.prepare(config, Path.cwd(), workflow.is_main_process)
+RUN = prepared.prepare(
+    config,
+    Path.cwd(),
+    workflow.is_main_process,
+    workflow.overwrite_configfiles or workflow.configfiles,
+)
 TRIAL = RUN.trial
 
 

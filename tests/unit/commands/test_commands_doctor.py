@@ -20,7 +20,11 @@ def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> 
     assert status == 0, lines
     assert len(lines) <= 14
     assert any(line.startswith("device: ") for line in lines)
-    assert "config.yaml here: no" in "\n".join(lines)
+    assert "a trial here (config.yaml and Snakefile): no" in lines
+    assert lines[-1] == "nothing is missing: make a trial with `kerneltrial init DIR`"
+    for name in ("config.yaml", "Snakefile"):
+        (tmp_path / name).touch()
+    assert _told(capsys, tmp_path)[1][-1] == "nothing is missing: run `snakemake --cores 1`"
 
 
 def test_a_missing_package_is_named_and_ends_in_status_3(capsys, tmp_path: Path, monkeypatch) -> None:

@@ -1,5 +1,6 @@
 """Config: one line for every mistake; groups of files; slices; the lock."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_the_shipped_config_names_every_key_with_its_default_or_more() -> None:
         ({"arch": "compute_90"}, ["arch", "'compute_90'", "sm_90a"]),
         ({"proposer": "magic"}, ["proposer", "'magic'", "command, files, openai, replay, search"]),
         ({"sandbox": "none"}, ["sandbox", "'none'", "plain, required"]),
-        ({"languages": "[cuda_cpp, opencl]"}, ["languages.1", "'opencl'", "cuda_cpp, numba_cuda"]),
+        ({"languages": "[cuda_cpp, opencl]"}, ["languages.#2", "'opencl'", "cuda_cpp, numba_cuda"]),
         ({"languages": []}, ["languages", "1 to 2"]),
         ({"languages": ["cuda_cpp", "cuda_cpp"]}, ["languages", "twice"]),
         ({"candidates_per_iteration": 65}, ["candidates_per_iteration", "65", "1 to 64"]),
@@ -105,7 +106,7 @@ def test_a_mistake_is_one_line(trial: Any, changes: dict[str, Any], words: list[
     trial.path("kernels/matmul_f32/alone.cu").write_text("")
     line = problem(trial, changes)
     assert all(word in line for word in words), line
-    assert line.startswith(("config: ", "config.yaml: "))
+    assert line.startswith("config.yaml: ")
 
 
 @pytest.mark.parametrize("key", ["trial", "contract", "oracle_author", "prices", "workload"])
@@ -280,3 +281,46 @@ def test_the_oracle_is_asked_once_before_the_lock(trial: Any) -> None:
     path.write_text("def oracle(inputs, dims):\n    return {'c': inputs['a']}\n")
     with pytest.raises(InputProblem, match=r"\[31, 29\]; the contract wants \[31, 37\]"):
         check_oracle(load(path), inputs, path.parent)
+
+
+@pytest.fixture
+def of_files(trial: Any) -> Any:
+    trial.edit("config.yaml", proposer="files")
+    return trial
+
+
+def refused(trial: Any, where: str = "config.yaml") -> str:
+    with pytest.raises(InputProblem) as caught:
+        check(yaml.safe_load(trial.path("config.yaml").read_text()), trial.folder, where)
+    return str(caught.value)
+
+
+def test_candidates_are_looked_for_before_any_job(of_files: Any) -> None:
+    folder = of_files.path("kernels/matmul_f32/candidates")
+    (folder / "tiled.plan.yaml").rename(folder / "tilde.plan.yaml")
+    assert "matmul_f32/candidates/tiled.py has no tiled.plan.yaml" in refused(of_files)
+    for path in list(folder.iterdir()):
+        path.unlink()
+    assert "candidates: kernels/matmul_f32/candidates holds no NAME.cu or NAME.py" in refused(of_files)
+    (folder / "README.md").write_text("nothing to try yet")
+    assert "holds no NAME.cu or NAME.py" in refused(of_files)
+
+
+def test_an_entry_that_is_not_in_the_source_is_said_of_the_plan(trial: Any) -> None:
+    plan = trial.path("kernels/matmul_f32/baseline.plan.yaml")
+    plan.write_text(re.sub(r"entry: \w+", "entry: matmull", plan.read_text()))
+    line = refused(trial)
+    assert all(words in line for words in ("baseline.plan.yaml: entry: 'matmull'", "baseline.cu", "it has: ")), line
+    source = trial.path("kernels/matmul_f32/baseline.cu")
+    source.write_text(source.read_text() + "// #define KERNEL(a, b) a##b\n")
+    check(yaml.safe_load(trial.path("config.yaml").read_text()), trial.folder)  # the compiler will tell
+
+
+def test_the_file_that_was_given_is_named(trial: Any) -> None:
+    trial.edit("config.yaml", baseline="kernels/absent.cu")
+    assert refused(trial, "mine.yaml").startswith("mine.yaml: baseline: ")
+
+
+def test_an_empty_file_is_said_to_be_empty(trial: Any) -> None:
+    trial.path("cases/matmul_f32/cases.yaml").write_text("# none yet\n")
+    assert "cases.yaml: the file is empty" in refused(trial)

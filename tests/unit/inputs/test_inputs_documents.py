@@ -93,30 +93,30 @@ LAUNCH = "variants: [{{launches: [{{entry: f, grid: {grid}, block: ['1', '1', '1
         (
             Cases,
             "cases: [{name: a, kind: speed, dimensions: {m: 1}}]",
-            ["cases.0.kind", "'speed'", "correctness, performance"],
+            ["cases.a.kind", "'speed'", "correctness, performance"],
         ),
-        (Cases, "cases: [{name: a, kind: performance, dimensions: {m: 0}}]", ["cases.0.dimensions.m", "at least 1"]),
+        (Cases, "cases: [{name: a, kind: performance, dimensions: {m: 0}}]", ["cases.a.dimensions.m", "at least 1"]),
         (
             Cases,
             "cases: [{name: a, kind: performance, dimensions: {m: 1, n: x}}]",
-            ["cases.0.dimensions.n", "'x'", "an integer"],
+            ["cases.a.dimensions.n", "'x'", "an integer"],
         ),
         (
             Cases,
             "cases: [{name: a, kind: performance, dimensions: {m-n: 1}}]",
             ["dimensions.m-n", "key is not allowed"],
         ),
-        (Cases, "cases: [{kind: performance, dimensions: {m: 1}}]", ["cases.0", "'name' is missing"]),
-        (Cases, "cases: [{name: 1a, kind: performance, dimensions: {m: 1}}]", ["cases.0.name", "'1a'", "letter"]),
+        (Cases, "cases: [{kind: performance, dimensions: {m: 1}}]", ["cases.#1: ", "'name' is missing"]),
+        (Cases, "cases: [{name: 1a, kind: performance, dimensions: {m: 1}}]", ["cases.1a.name", "'1a'", "letter"]),
         (
             Cases,
             "cases: [{name: a, kind: performance, dimensions: {m: 1}, inputs: {x: {from: web}}}]",
-            ["cases.0.inputs.x", "generated, file"],
+            ["cases.a.inputs.x", "generated, file"],
         ),
         (
             Cases,
             "cases: [{name: a, kind: performance, dimensions: {m: 1}, inputs: {x: {from: file, paht: p}}}]",
-            ["cases.0.inputs.x", "'paht'", "did you mean 'path'"],
+            ["cases.a.inputs.x", "'paht'", "did you mean 'path'"],
         ),
         (
             Cases,

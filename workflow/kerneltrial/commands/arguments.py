@@ -1,7 +1,9 @@
 """The arguments of the command line; each command's work lies in its own module, imported when it is asked for."""
 
 import argparse
+import difflib
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from kerneltrial.dag.graph import STAGES
@@ -45,6 +47,17 @@ def parser() -> argparse.ArgumentParser:
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
+
+
+def unknown_command(argv: Sequence[str]) -> str | None:
+    """What to say of a first word that is neither a stage nor a command, or None."""
+    word = argv[0] if argv else ""
+    known = (*STAGES, *COMMANDS)
+    if not word or word.startswith("-") or word in known:
+        return None
+    near = difflib.get_close_matches(word, known, n=1)
+    guess = f"did you mean {near[0]!r}?" if near else "`kerneltrial --help` lists the commands"
+    return f"there is no command {word!r}; {guess}"
 
 
 def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:

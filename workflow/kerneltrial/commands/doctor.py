@@ -39,9 +39,11 @@ def run(_given: argparse.Namespace, root: Path) -> int:
         print(f"device: {error}")
         missing.append("a device")
     print("sandbox: " + ", ".join(f"{name}: {state}" for name, state in means.report().items()))
-    print(f"config.yaml here: {'yes' if (root / 'config.yaml').is_file() else 'no (kerneltrial init DIR makes one)'}")
+    ready = all((root / name).is_file() for name in ("config.yaml", "Snakefile"))
+    print(f"a trial here (config.yaml and Snakefile): {'yes' if ready else 'no'}")
     print(f"disk: {shutil.disk_usage(root).free // 2**20} MiB free in {root}")
-    print(f"missing: {', '.join(missing)}" if missing else "nothing is missing: run `snakemake --cores 1`")
+    following = "run `snakemake --cores 1`" if ready else "make a trial with `kerneltrial init DIR`"
+    print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing: {following}")
     return 3 if missing else 0
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
 from kerneltrial.inputs.problem import InputProblem
@@ -11,10 +12,16 @@ STARTER = Path(__file__).with_name("starter")
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Copy the starter; an existing folder must be empty."""
-    folder = root / given.folder
+    folder = (root / given.folder).resolve()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputProblem(f"{given.folder}: is there already and is not empty; name a new folder")
     shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    clone = next((above for above in folder.parents if (above / "workflow/kerneltrial/__main__.py").is_file()), None)
+    if clone is not None:
+        print(
+            f"kerneltrial: {given.folder} lies inside the clone {clone.name}, whose git would take it in: move it",
+            file=sys.stderr,
+        )
     print(f"{given.folder}: a trial of out = alpha * x + y that runs as it is")
     print(f"next: cd {given.folder} && snakemake --cores 1")
     print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml")

@@ -25,7 +25,9 @@ def run(given: argparse.Namespace, root: Path) -> int:
     config, root = read_config(given, root)
     results = alone(root, config.trial)
     if not config.reviewers:
-        raise InputProblem("config: reviewers is empty; name a file of reviewers' public keys and lock a new trial")
+        raise InputProblem(
+            "config.yaml: reviewers is empty; name a file of reviewers' public keys and lock a new trial"
+        )
     if not signature_file.is_file():
         raise InputProblem(f"{given.signature}: no such file; the reviewer's ssh-keygen makes lock-page.txt.sig")
     lock, terms = record(root, config.trial, "lock", Lock), record(root, config.trial, "terms", Terms)

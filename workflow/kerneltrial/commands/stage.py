@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from kerneltrial.dag import graph, guard
-from kerneltrial.inputs.config import Config
+from kerneltrial.inputs.config import Config, check_files
 from kerneltrial.inputs.problem import InputProblem
 
 
@@ -20,6 +20,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     if graph.STAGES[given.command].loop and iteration < 1:
         raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")
     if not guard.under_run():
+        if given.command == "lock":  # what a run would refuse is refused before anything is locked, set aside or signed
+            check_files(config, root, given.config.name)
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 

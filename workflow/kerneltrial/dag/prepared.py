@@ -1,7 +1,7 @@
 """What the Snakefile asks for: a checked config, the lock held, stale records set aside, and paths for rules."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -77,11 +77,14 @@ class Prepared:
         return canonical(self.config.slice(graph.STAGES[stage].reads)).decode().strip()
 
 
-def prepare(values: Mapping[str, Any], root: Path, main_process: bool) -> Prepared:
-    """Check the config and ready the results folder; end the process with one line where something is wrong."""
+def prepare(values: Mapping[str, Any], root: Path, main_process: bool, files: Sequence[str | Path] = ()) -> Prepared:
+    """Check the config and ready the results folder; end the process with one line where something is wrong.
+
+    `files` are the config files that Snakemake read; what is wrong with a value is said of the last.
+    """
     try:
         _refuse_duplicate_keys(root)
-        config = check(values, root)
+        config = check(values, root, Path(files[-1]).name if files else "config.yaml")
         guard.announce_run()
         run = Prepared(config, root)
         if main_process:

@@ -95,27 +95,42 @@ def read(path: Path, overrides: Mapping[str, Any], folder: Path | None = None) -
     document = read_document(path)
     if not isinstance(document, dict):
         raise InputProblem(f"{path}: must hold keys, such as trial: NAME")
-    config = _converted(_overridden(document, overrides), path.name)
-    _check_paths(config, path.parent if folder is None else folder)
+    config = _converted(_overridden(document, overrides, path.name), path.name)
+    _check_paths(config, path.parent if folder is None else folder, path.name)
     return config
 
 
-def check(mapping: Mapping[str, Any], folder: Path) -> Config:
+def check(mapping: Mapping[str, Any], folder: Path, where: str = "config.yaml") -> Config:
     """Check a config that another reader (Snakemake) read, and the files that it names, before any job runs.
+
+    `where` is the config file's name, the first word of what is wrong with it.
 
     Raises
     ------
     InputProblem
-        One line: a wrong key, type or value; a missing file; contract, cases, plans, holdout or workload that
-        contradict each other. The oracle is not run.
+        One line: a wrong key, type or value; a missing file; or what `check_files` finds.
     """
+    config = _converted(_overridden({}, mapping, where), where)
+    _check_paths(config, folder, where)
+    check_files(config, folder, where)
+    return config
+
+
+def check_files(config: Config, folder: Path, where: str) -> None:
+    """Look into the files of a config and compare them with each other; the oracle is not run.
+
+    Raises
+    ------
+    InputProblem
+        One line: contract, cases, plans, kernels, holdout, candidates or workload that contradict each other.
+    """
+    from kerneltrial.inputs.candidates import check_candidates
     from kerneltrial.inputs.trial import check_workload, read_trial  # numpy comes with it
 
-    config = _converted(_overridden({}, mapping), "config")
-    _check_paths(config, folder)
     inputs = read_trial(sources(config, folder), folder)
-    check_workload(config.workload, inputs.cases)
-    return config
+    check_workload(config.workload, inputs.cases, where)
+    if config.proposer == "files":
+        check_candidates(config.candidates, folder)
 
 
 def _converted(document: dict[str, Any], where: str) -> Config:
@@ -150,16 +165,16 @@ def _check_asking(config: Config, where: str) -> None:
         )
 
 
-def _overridden(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _overridden(document: Mapping[str, Any], overrides: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Merge overrides key by key; a text for a mapping (`--config` makes one of it) is read as YAML."""
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in document.items()}
     for key, value in overrides.items():
         head, _, rest = str(key).partition(".")
         if rest:
             inner = merged.setdefault(head, {})
-            merged[head] = _overridden(inner if isinstance(inner, Mapping) else {}, {rest: value})
+            merged[head] = _overridden(inner if isinstance(inner, Mapping) else {}, {rest: value}, where)
         elif head in _NESTED and isinstance(value, str | Mapping):
-            given = _mapping(head, value)
+            given = _mapping(head, value, where)
             inner = merged.get(head)
             merged[head] = {**(inner if isinstance(inner, Mapping) else {}), **given}
         elif head == "languages" and isinstance(value, str):
@@ -169,7 +184,7 @@ def _overridden(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
     return merged
 
 
-def _mapping(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+def _mapping(key: str, value: str | Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     try:
@@ -177,48 +192,50 @@ def _mapping(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
     except InputProblem:
         found = None
     if not isinstance(found, dict):
-        raise InputProblem(f"config: {key}: {value!r} is not allowed; allowed: a mapping, such as '{{KEY: VALUE}}'")
+        raise InputProblem(f"{where}: {key}: {value!r} is not allowed; allowed: a mapping, such as '{{KEY: VALUE}}'")
     return found
 
 
-def _check_paths(config: Config, folder: Path) -> None:
+def _check_paths(config: Config, folder: Path, where: str) -> None:
     for key in FILE_KEYS:
         path = str(getattr(config, key))
         unused = config.proposer != ("search" if key == "space" else FOLDERS.get(key, config.proposer))
         if unused or (key in ("reference", "program", "reviewers", "application") and not path):
             continue
-        _check_path(key, path, folder)
+        _check_path(f"{where}: {key}", path, folder)
     for key in ("baseline", "reference"):
         path = str(getattr(config, key))
         if not path:
             continue
-        _check_kernel(key, path, config.device)
+        _check_kernel(where, key, path, config.device)
         plan = plan_path(PurePosixPath(path)).as_posix()
         if not (folder / plan).is_file():
-            raise InputProblem(f"config: {key}: {plan} is missing; it says how {path} is launched")
+            raise InputProblem(f"{where}: {key}: {plan} is missing; it says how {path} is launched")
 
 
-def _check_kernel(key: str, path: str, device: str) -> None:
+def _check_kernel(where: str, key: str, path: str, device: str) -> None:
     """A baseline may be what production runs, without its source; a second opinion has to be read by people."""
     allowed = (".cu", ".ptx", ".cubin") if key == "baseline" else (".cu",)
     if not path.endswith(allowed):
         binary = ", or a binary that ends in .ptx or .cubin" if key == "baseline" else ""
         raise InputProblem(
-            f"config: {key}: {path!r} is not allowed; allowed: a CUDA C++ source that ends in .cu{binary}"
+            f"{where}: {key}: {path!r} is not allowed; allowed: a CUDA C++ source that ends in .cu{binary}"
         )
     if path.endswith(".cubin") and device == "cpu":
         raise InputProblem(
-            f"config: {key}: {path} is machine code, which only a card runs; give its PTX, or set device: cuda"
+            f"{where}: {key}: {path} is machine code, which only a card runs; give its PTX, or set device: cuda"
         )
 
 
-def _check_path(key: str, path: str, folder: Path) -> None:
+def _check_path(where: str, path: str, folder: Path) -> None:
+    """Look for what a key names; `where` ends with the key."""
     if not path or PurePosixPath(path).is_absolute() or "\\" in path:
-        raise InputProblem(f"config: {key}: {path!r} is not allowed; allowed: a path relative to the config file")
+        raise InputProblem(f"{where}: {path!r} is not allowed; allowed: a path relative to the config file")
+    key = where.rpartition(": ")[2]
     found = folder / path
     if key == "replies" and found.is_dir() and not any(found.glob("*.json")):
-        raise InputProblem(f"config: replies: {path} holds no reply; name a folder such as results/TRIAL/replies")
+        raise InputProblem(f"{where}: {path} holds no reply; name a folder such as results/TRIAL/replies")
     is_folder = key in FOLDERS or key == "application"
     if not (found.is_dir() if is_folder else found.is_file()):
         kind = "folder" if is_folder else "file"
-        raise InputProblem(f"config: {key}: there is no {kind} {path}; create it or correct the key")
+        raise InputProblem(f"{where}: there is no {kind} {path}; create it or correct the key")

@@ -39,7 +39,10 @@ def read_document(path: Path) -> Any:
         raise InputProblem(f"{path}: is larger than {MAXIMUM_BYTES} bytes")
     try:
         text = content.decode("utf-8")
-        return _json(text) if path.suffix == ".json" else parse(text)
+        found = _json(text) if path.suffix == ".json" else parse(text)
+        if found is None:
+            raise InputProblem("the file is empty; it must hold keys")
+        return found
     except UnicodeDecodeError:
         raise InputProblem(f"{path}: is not UTF-8 text") from None
     except InputProblem as fault:
@@ -188,7 +191,7 @@ def _explain(message: str, document: Any, type_: Any) -> str:
     text, _, path = message.partition(" - at ")
     tokens = _tokens(path, document, type_)
     value = _follow(document, tokens)
-    field = ".".join(str(token) for token in tokens)
+    field = _field(document, tokens)
     prefix = f"{field}: " if field else ""
     key = re.match(r"Object contains unknown field `(.*)`$", text)
     if key:
@@ -204,6 +207,16 @@ def _explain(message: str, document: Any, type_: Any) -> str:
     hint = _comma_hint(value)
     shown = str(value) if isinstance(value, Decimal) else repr(value)
     return f"{prefix}{shown[:80]} is not allowed; allowed: {words or text}{hint}"
+
+
+def _field(document: Any, tokens: tuple[str | int, ...]) -> str:
+    """The place in a document as a person finds it: an entry of a list by its name, or counted from 1."""
+    words: list[str] = []
+    for depth, token in enumerate(tokens):
+        entry = _follow(document, tokens[: depth + 1]) if isinstance(token, int) else None
+        named = entry.get("name", entry.get("entry")) if isinstance(entry, dict) else None
+        words.append(str(token) if isinstance(token, str) else named if isinstance(named, str) else f"#{token + 1}")
+    return ".".join(words)
 
 
 def _tokens(path: str, document: Any, type_: Any) -> tuple[str | int, ...]:

@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
+from kerneltrial.inputs.candidates import LANGUAGES, kernels
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import History
 from kerneltrial.propose.proposer import Draft
-from kerneltrial.records.candidate import Language
 from kerneltrial.records.proposal import Origin, Unusable
 from kerneltrial.records.reason import Reason
-
-LANGUAGES: dict[str, Language] = {".cu": "cuda_cpp", ".py": "numba_cuda"}
 
 
 class Files:
@@ -21,12 +19,11 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            found = sorted(p for p in folder.iterdir() if p.suffix in LANGUAGES and p.is_file())
+            self.sources = kernels(folder)
         except OSError as fault:
             raise InputProblem(f"{folder}: cannot be listed ({fault.strerror}); proposer `files` reads it") from None
-        if not found:
+        if not self.sources:
             raise InputProblem(f"{folder}: holds no .cu or .py file; put one there, with its .plan.yaml")
-        self.sources = tuple(found)
 
     def propose(self, history: History, count: int) -> list[Draft | Unusable]:
         """Return the next `count` files; a broken plan is `Unusable` (BAD_PLAN) and uses its attempt."""

@@ -68,6 +68,7 @@ def _asked(
 
         return ask_program(job, lock, iterations), NO_USAGE
     if lock.proposer == "files":
-        return Files(job.source("candidates").parent).propose(history_of(iterations), count), NO_USAGE
+        folder = min((job.root / path for path in job.sources["candidates"]), key=lambda path: len(path.parts)).parent
+        return Files(folder).propose(history_of(iterations), count), NO_USAGE
     search = open_search(job.source("space"), lock.cases, lock.device, lock.seed)
     return search.propose(history_of(iterations), count), NO_USAGE

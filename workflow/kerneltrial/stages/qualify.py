@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 
 from kerneltrial.build import given
+from kerneltrial.build.nvrtc import NAME as CANDIDATE_NAME
 from kerneltrial.build.preloading import preload
 from kerneltrial.build.problem import BuildProblem
 from kerneltrial.devices.device import Refused
@@ -17,9 +18,10 @@ from kerneltrial.measure.roofline import floor_of
 from kerneltrial.measure.score import score
 from kerneltrial.measure.statistics import latency_us
 from kerneltrial.propose.proposer import identified
-from kerneltrial.records.build import Built
+from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
+from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.compilers import compilers_of
 from kerneltrial.stages.compiling import open_builder, open_given
@@ -91,8 +93,16 @@ def _built(job: Job, lock: Lock, nursery: Nursery, path: Path) -> Built:
     candidate = identified("cuda_cpp", job.objects.put(content), plan)
     built = open_builder(job, lock, nursery).build(candidate, content, job.objects)
     if not isinstance(built, Built):
-        raise InputProblem(f"{_name(path, job)}: {built.reason.value}: {built.detail}; correct {path.name}")
+        raise InputProblem(f"{_name(path, job)}: {refusal(built, path)}")
     return built
+
+
+def refusal(built: NotBuilt, path: Path) -> str:
+    """Why a trusted kernel was not built, in its own file's name, and which file to mend."""
+    words = built.detail.replace(f"{CANDIDATE_NAME}(", f"{path.name}(")
+    of_plan = built.reason in (Reason.ENTRY_MISSING, Reason.PARAMETERS_DIFFER, Reason.BAD_PLAN)
+    files = f"{path.name} or {plan_path(path).name}" if of_plan else path.name
+    return f"{built.reason.value}: {words}; correct {files}"
 
 
 def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLatency | BaselineCounts:
