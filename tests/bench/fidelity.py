@@ -135,7 +135,7 @@ def throughput_us(card: CudaDevice, subject: Subject, binary: Binary) -> float:
     module = load_module(context, binary)
     shared = SharedBuffers((subject.call,), [subject.values(seed) for seed in range(SETS)], context.queue.stream)
     plan = PlanSubject(module, subject.call, shared, context.queue)
-    plan.grow(SETS)
+    plan.grow(shared.cycle)
     try:
         calls = int(min(1024, max(SETS, 20_000 / rough_us(context.queue, plan, shared))))
         graph = batch_graph(context.queue, plan, calls)

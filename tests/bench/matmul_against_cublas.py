@@ -59,12 +59,15 @@ class Cublas:
         self._check("cublasSetWorkspace_v2", self._handle, address, size)
         self._shared = shared
 
-    def grow(self, slots: int) -> None:
+    def grow(self, calls: int) -> None:
         """Calls on one input set share a slot."""
 
-    def enqueue(self, slot: int) -> None:
+    def renew(self) -> None:
+        """The library is trusted."""
+
+    def enqueue(self, index: int) -> None:
         """Row-major C = A B is column-major C' = B' A'."""
-        placed = self._shared.slot(slot % SETS)
+        placed = self._shared.placed(index)
         one, zero = ctypes.c_float(1), ctypes.c_float(0)
         a, b, c = (ctypes.c_void_p(placed[name].address) for name in ("a", "b", "c"))
         m, n, k = self._m, self._n, self._k
@@ -115,7 +118,7 @@ def measure(
         "cublas": Cublas(base, shared, context),
     }
     for name, subject in subjects.items():
-        subject.grow(SETS)
+        subject.grow(shared.cycle)
         call_each_set(context.queue, subject, shared)
         for one, left in zip(values, shared.outputs(), strict=True):
             got = np.frombuffer(left["c"], np.float32).reshape(dims["m"], dims["n"])

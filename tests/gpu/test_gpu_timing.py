@@ -70,6 +70,20 @@ def test_outputs_are_the_candidates_not_the_baselines(card, behaviour):
         assert not np.isnan(left[:-1]).any()
 
 
+@pytest.mark.parametrize("clock", ["auto", "graph", "events"])
+def test_a_kernel_that_looks_for_its_answer_does_not_find_it(card, behaviour, clock):
+    """Both spin for some 10 us; who found the answer in the output would be done in one."""
+    values = [{"x": numbers(1000, seed)} for seed in range(3)]
+    request = request_of(
+        behaviour, simple_call("works_long", 1000), behaviour, simple_call("finds_its_answer", 1000), clock=clock
+    )
+    samples = card.time(request, values)
+    for figures in (samples.warm_us, samples.cold_us):
+        assert median(figures["b"]) == pytest.approx(median(figures["a"]), rel=0.15)
+    for one, left in zip(values, samples.outputs, strict=True):
+        assert left["y"] == one["x"].tobytes()
+
+
 def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
     call = product("tiled", *SHAPE)
     samples = card.time(request_of(matmul, call, matmul, call), [factors(*SHAPE)])

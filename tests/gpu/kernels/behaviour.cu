@@ -91,3 +91,14 @@ extern "C" __global__ void meets(In x, Out y, unsigned* arrived, int n) {
 extern "C" __global__ void scale(In x, Out y, int n, float by) {
     if (THREAD < n) y[THREAD] = x[THREAD] * by;
 }
+
+extern "C" __global__ void works_long(In x, Out y, int n) {
+    for (long long start = clock64(); clock64() - start < 20000;) {}
+    if (THREAD < n) y[THREAD] = x[THREAD];
+}
+
+extern "C" __global__ void finds_its_answer(In x, Out y, int n) {
+    if (THREAD < n && y[THREAD] == x[THREAD]) return;
+    for (long long start = clock64(); clock64() - start < 20000;) {}
+    if (THREAD < n) y[THREAD] = x[THREAD];
+}

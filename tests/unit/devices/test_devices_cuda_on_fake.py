@@ -4,6 +4,7 @@ import ctypes
 from statistics import median
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 from cuda import bindings as cuda_bindings
@@ -272,3 +273,83 @@ def test_plain_poison_lies_in_the_buffer_and_around_it(card, monkeypatch) -> Non
             byte.value ^= 1
             assert guarded.margins_intact()
         guarded.free()
+
+
+def reading(entry: str, *scratch: Buffer, **roles: str) -> Call:
+    """a and b in, c out; the kernel is handed all three and scratch, the last one again up to eight pointers."""
+    call = call_of(entry)
+    changed = (msgspec.structs.replace(b, role=roles.get(b.name, b.role)) for b in call.buffers)
+    buffers = (*changed, *scratch)
+    names = [buffer.name for buffer in buffers]
+    parameters = tuple(Pointer(buffer=name) for name in (names + [names[-1]] * 8)[:8])
+    return Call(buffers=buffers, launches=(msgspec.structs.replace(call.launches[0], parameters=parameters),))
+
+
+def scratch(initial: str) -> Buffer:
+    return Buffer(name="s", role="scratch", dtype="float32", shape=(4, 4), initial=initial)
+
+
+def floats(address: int):
+    return (ctypes.c_float * N).from_address(address)
+
+
+def ones(pointers: list[int]) -> None:
+    floats(pointers[2])[:] = [1.0] * N
+
+
+def doubles(card: FakeCard, found: list[bool]) -> None:
+    """`fast` writes c = 2 a, and notes whether it found that there; `slow` writes ones."""
+
+    def effect(pointers: list[int]) -> None:
+        a, c = floats(pointers[0]), floats(pointers[2])
+        found.append(c[0] == 2 * a[0])
+        c[:] = [2 * value for value in a]
+
+    card.effects |= {"slow": ones, "fast": effect}
+
+
+@pytest.mark.parametrize("clock", ["graph", "cupti", "auto", "events"])
+@pytest.mark.parametrize("us", [12.0, 9000.0])
+def test_no_timed_call_finds_its_own_answer(card, cupti, clock, us):
+    """Warm or cold, in a batch of whole cycles or in one of a slow kernel that is cut short."""
+    found: list[bool] = []
+    card.durations["slow"] = us
+    doubles(card, found)
+    samples = timed(card, reading("slow"), reading("fast"), clock)
+    assert found
+    assert not any(found)
+    for seed, left in zip((1, 2), samples.outputs, strict=True):  # each set's, whichever slot it lies in
+        assert left["c"] == np.full(N, 2.0 * seed, np.float32).tobytes()
+
+
+@pytest.mark.parametrize("clock", ["graph", "cupti", "events"])
+def test_no_timed_call_finds_its_own_answer_beside_an_inout(card, cupti, clock):
+    found: list[bool] = []
+    doubles(card, found)
+    timed(card, reading("slow", b="inout"), reading("fast", b="inout"), clock)
+    assert found
+    assert not any(found)
+
+
+@pytest.mark.parametrize("clock", ["graph", "cupti", "events"])
+def test_a_reading_starts_with_scratch_that_holds_nothing_of_the_one_before(card, cupti, clock):
+    """Timed launches: the first of a reading, and every cold one, finds poison."""
+    held: list[bool] = []
+
+    def effect(pointers: list[int]) -> None:
+        kept = floats(pointers[3])
+        held.append(kept[0] == 7.0)
+        kept[:] = [7.0] * N
+
+    card.effects |= {"slow": ones, "fast": effect}
+    timed(card, reading("slow"), reading("fast", scratch("poisoned")), clock)
+    assert held.count(False) > 2 * 10  # 10 rounds, warm and cold, and the rehearsal
+
+
+def test_self_restoring_scratch_that_timed_launches_leave_full_is_refused(card):
+    card.effects["slow"] = ones
+    card.effects["fast"] = lambda pointers: floats(pointers[3]).__setitem__(0, 1.0)
+    with pytest.raises(Refused) as caught:
+        timed(card, reading("slow"), reading("fast", scratch("self_restoring")), "graph")
+    assert caught.value.finding.reason is Reason.NOT_DETERMINISTIC
+    assert "scratch s" in caught.value.finding.detail

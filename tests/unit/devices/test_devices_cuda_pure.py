@@ -87,14 +87,15 @@ class Sets(SharedBuffers):
         return self._own
 
 
-def test_a_batch_lasts_half_a_millisecond_and_is_a_multiple_of_the_sets():
+def test_a_batch_lasts_half_a_millisecond_and_is_whole_cycles_of_sets_and_slots():
     assert batch_size(12.0, 10.0, Sets(3), 1) == 48  # 24 calls would be 288 us
-    assert batch_size(2.0, 2.0, Sets(2), 1) == 256  # 512 us
-    assert batch_size(900.0, 900.0, Sets(2), 1) == 2
+    assert batch_size(3.0, 3.0, Sets(2), 1) == 192  # 576 us
+    assert batch_size(900.0, 900.0, Sets(2), 1) == 6
 
 
 def test_a_batch_is_kept_short_by_nodes_slow_candidates_and_memory():
-    assert batch_size(2.0, 2.0, Sets(2), 16) == 16
+    assert batch_size(2.0, 2.0, Sets(2), 16) == 12
+    assert batch_size(9000.0, 9000.0, Sets(3), 1) == 3  # a cycle of 12 would be 108 ms
     assert batch_size(2.0, 5000.0, Sets(1), 1) == 4
     assert batch_size(2.0, 2.0, Sets(1, own_bytes=2**29), 1) == 2
 

@@ -45,6 +45,11 @@ def _always(inputs: ReportInputs, say: Say) -> Iterator[str]:
             "or beside other work on the same card.",
             card=inputs.lock.device.name,
         )
+        if inputs.best and any(scratch.initial == "uninitialised" for scratch in inputs.best.plan.scratch):
+            yield say(
+                "That no timed call profits from an earlier one through scratch of its own. Uninitialised scratch is "
+                "filled before each reading; within one batch of calls it keeps what they leave."
+            )
     else:
         yield say(
             "How fast any kernel is. The cpu device interprets kernels and counts what they do; counts rank "

@@ -52,9 +52,10 @@ class ColdMeter(Protocol):
 
 
 def batch_size(a_us: float, b_us: float, shared: SharedBuffers, nodes: int) -> int:
-    """Calls in a graph: the number of input sets times a power of two, the same for all subjects.
+    """Calls in a graph, the same for all subjects: whole cycles of `SharedBuffers`, a power of two of them.
 
-    The batch lasts at least 500 us, unless a limit of time, of graph nodes or of memory for inouts forbids it.
+    The batch lasts at least 500 us, unless a limit of time, of graph nodes or of memory for inouts forbids it. Where
+    not even one cycle is within the limits, each input set is called a power of two times.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def batch_size(a_us: float, b_us: float, shared: SharedBuffers, nodes: int) -> i
     limit = min(_BATCH_LIMIT_US / max(b_us, 0.1), _NODES_AT_MOST / nodes)
     if shared.own_bytes:
         limit = min(limit, _OWN_BYTES_AT_MOST / shared.own_bytes)
-    calls = shared.sets
+    calls = shared.cycle if shared.cycle <= limit else shared.sets
     while calls * a_us < _BATCH_TARGET_US and 2 * calls <= limit:
         calls *= 2
     return calls
@@ -78,7 +79,6 @@ class GraphClock:
     """See the module's text. One graph a subject."""
 
     def __init__(self, queue: Queue, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
-        self._queue, self._shared = queue, shared
         a_us, b_us = (rough_us(queue, subjects[key], shared) for key in ("a", "b"))
         self.calls = batch_size(a_us, b_us, shared, max(subject.nodes for subject in subjects.values()))
         self.resolution_us = EVENT_RESOLUTION_US / self.calls
@@ -86,19 +86,19 @@ class GraphClock:
             shared.grow(self.calls)
             for subject in subjects.values():
                 subject.grow(self.calls)
-        self._graphs = {key: batch_graph(queue, subject, self.calls) for key, subject in subjects.items()}
+        self._batches = {key: _Batch(queue, subject, shared, self.calls) for key, subject in subjects.items()}
 
     def read(self, key: str) -> float:
         """Microseconds of one call."""
-        return _span_us(self._queue, self._graphs[key], self._shared) / self.calls
+        return self._batches[key].span_us() / self.calls
 
     def leave_outputs(self, key: str) -> None:
         """One more reading, so that what lies in the outputs was left by this subject's timed launches."""
         self.read(key)
 
     def free(self) -> None:
-        for graph in self._graphs.values():
-            graph.free()
+        for batch in self._batches.values():
+            batch.free()
 
 
 def throughput_us(queue: Queue, subjects: Mapping[str, Subject], shared: SharedBuffers) -> dict[str, float]:
@@ -115,34 +115,47 @@ def throughput_us(queue: Queue, subjects: Mapping[str, Subject], shared: SharedB
 
 def rough_us(queue: Queue, subject: Subject, shared: SharedBuffers) -> float:
     """About how long one call takes, in microseconds: the best of a few short graphs."""
-    graph = batch_graph(queue, subject, shared.sets)
+    batch = _Batch(queue, subject, shared, shared.sets)
     try:
-        return min(_span_us(queue, graph, shared) for _ in range(_CALIBRATIONS)) / shared.sets
+        return min(batch.span_us() for _ in range(_CALIBRATIONS)) / shared.sets
     finally:
-        graph.free()
+        batch.free()
 
 
 def batch_graph(queue: Queue, subject: Subject, calls: int) -> Graph:
     """A graph of so many calls, one on each input set in turn."""
 
     def enqueue() -> None:
-        for slot in range(calls):
-            subject.enqueue(slot)
+        for index in range(calls):
+            subject.enqueue(index)
 
     return queue.graph(enqueue)
 
 
-def _span_us(queue: Queue, graph: Graph, shared: SharedBuffers) -> float:
-    """One run to warm the caches in the same way for every subject, then one between events."""
-    shared.prepare(poison=True)
-    graph.launch()
-    shared.prepare(poison=False)
-    with queue.held():
-        queue.record(queue.start)
-        graph.launch()
-        queue.record(queue.end)
-    queue.wait()
-    return queue.elapsed_us()
+class _Batch:
+    """A graph of so many calls of one subject, and how it is read."""
+
+    def __init__(self, queue: Queue, subject: Subject, shared: SharedBuffers, calls: int) -> None:
+        self._queue, self._subject, self._shared, self._calls = queue, subject, shared, calls
+        self._graph = batch_graph(queue, subject, calls)
+
+    def span_us(self) -> float:
+        """One run to warm the caches in the same way for every subject, then one between events."""
+        queue, shared = self._queue, self._shared
+        shared.prepare()
+        self._graph.launch()
+        shared.again(self._calls)
+        self._subject.renew()
+        with queue.held():
+            queue.record(queue.start)
+            self._graph.launch()
+            queue.record(queue.end)
+        queue.wait()
+        shared.ran(self._calls)
+        return queue.elapsed_us()
+
+    def free(self) -> None:
+        self._graph.free()
 
 
 class EventClock:
@@ -159,12 +172,13 @@ class EventClock:
     def read(self, key: str) -> float:
         """Microseconds of one call, never under zero."""
         subject = self._subjects[key]
-        slot = self._turn % self._shared.sets
+        index = self._turn % self._shared.cycle
         self._turn += 1
-        self._shared.prepare(poison=True)
-        subject.enqueue(slot)
-        self._shared.prepare(poison=False)
-        return max(0.0, self._pair(subject, slot) - self.empty_us)
+        self._shared.prepare()
+        subject.enqueue(index)
+        self._shared.again(1)
+        subject.renew()
+        return max(0.0, self._pair(subject, index) - self.empty_us)
 
     def leave_outputs(self, key: str) -> None:
         """One more call on each input set, so that what lies in the outputs was left by this subject."""
@@ -173,12 +187,12 @@ class EventClock:
     def free(self) -> None:
         """Nothing is kept on the card."""
 
-    def _pair(self, subject: Subject | None, slot: int) -> float:
+    def _pair(self, subject: Subject | None, index: int) -> float:
         queue = self._queue
         with queue.held():
             queue.record(queue.start)
             if subject is not None:
-                subject.enqueue(slot)
+                subject.enqueue(index)
             queue.record(queue.end)
         queue.wait()
         return queue.elapsed_us()
@@ -186,22 +200,24 @@ class EventClock:
 
 def call_each_set(queue: Queue, subject: Subject, shared: SharedBuffers) -> None:
     """One call on each input set, on filled outputs; a fault shows here."""
-    shared.prepare(poison=True)
-    for slot in range(shared.sets):
-        subject.enqueue(slot)
+    shared.prepare()
+    subject.renew()
+    for index in range(shared.sets):
+        subject.enqueue(index)
     queue.wait()
+    shared.ran(shared.sets)
 
 
 def idle_pairs(queue: Queue, subject: Subject, shared: SharedBuffers) -> tuple[float, ...]:
     """10 calls, then 100 between event pairs on an idle queue, as many scripts do it; microseconds, never evidence."""
-    shared.prepare(poison=True)
+    shared.prepare()
     for turn in range(10):
-        subject.enqueue(turn % shared.sets)
+        subject.enqueue(turn)
     readings = []
     for turn in range(100):
         queue.wait()
         queue.record(queue.start)
-        subject.enqueue(turn % shared.sets)
+        subject.enqueue(10 + turn)
         queue.record(queue.end)
         queue.wait()
         readings.append(queue.elapsed_us())

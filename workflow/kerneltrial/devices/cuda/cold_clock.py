@@ -29,17 +29,18 @@ class ColdClock:
     """One graph a subject and input set; `around_us` is taken off each reading, `told` says what it was made from."""
 
     def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
-        self._queue, self._shared = context.queue, shared
+        self._queue, self._subjects, self._shared = context.queue, subjects, shared
         self._sweep = context.sweep  # made now: nothing can be allocated while a graph is captured
         self.around_us, self.told = self._calibrated()
         self._graphs = {
-            key: [self._graph(_call_in(subject, slot)) for slot in range(shared.sets)]
+            key: [self._graph(_call_in(subject, index)) for index in range(shared.sets)]
             for key, subject in subjects.items()
         }
 
     def read(self, key: str, turn: int) -> float:
-        """Microseconds of one call, never under zero."""
-        self._shared.prepare(poison=False)
+        """Microseconds of one call, never under zero. What is filled before it is out of the L2 after the sweep."""
+        self._shared.prepare()
+        self._subjects[key].renew()
         self._graphs[key][turn % self._shared.sets].launch()
         self._queue.wait()
         return max(0.0, self._queue.elapsed_us() - self.around_us)
@@ -112,5 +113,5 @@ _ONE_THREAD = ResolvedLaunch(
 )
 
 
-def _call_in(subject: Subject, slot: int) -> Callable[[], None]:
-    return lambda: subject.enqueue(slot)
+def _call_in(subject: Subject, index: int) -> Callable[[], None]:
+    return lambda: subject.enqueue(index)

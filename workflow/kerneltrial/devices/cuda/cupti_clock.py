@@ -26,7 +26,9 @@ class CuptiClock:
     def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, batch: int) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
         nodes = max(subject.nodes for subject in subjects.values())
-        self.calls = max(shared.sets, min(batch, _NODES_AT_MOST // nodes) // shared.sets * shared.sets)
+        most = min(batch, _NODES_AT_MOST // nodes)
+        whole = shared.cycle if shared.cycle <= most else shared.sets
+        self.calls = max(whole, most // whole * whole)
         if shared.own_bytes:
             shared.grow(self.calls)
             for subject in subjects.values():
@@ -54,18 +56,20 @@ class CuptiClock:
 
     def _batch(self, key: str) -> tuple[Activity, ...]:
         queue, subject = self._queue, self._subjects[key]
-        self._shared.prepare(poison=True)
-        for slot in range(self.calls):
-            subject.enqueue(slot)
-        self._shared.prepare(poison=False)
+        self._shared.prepare()
+        for index in range(self.calls):
+            subject.enqueue(index)
+        self._shared.again(self.calls)
+        subject.renew()
         queue.wait()
         self._recorder.drain()
         with queue.held():
             queue.record(queue.start)
-            for slot in range(self.calls):
-                subject.enqueue(slot)
+            for index in range(self.calls):
+                subject.enqueue(index)
             queue.record(queue.end)
         queue.wait()
+        self._shared.ran(self.calls)
         found = self._recorder.drain()
         self.events_us = queue.elapsed_us()
         self.window_us = window_us(found) if found else 0.0
@@ -84,7 +88,8 @@ class CuptiColdClock:
     def read(self, key: str, turn: int) -> float:
         """Microseconds of one call."""
         queue = self._queue
-        self._shared.prepare(poison=False)
+        self._shared.prepare()
+        self._subjects[key].renew()
         queue.wait()
         self._recorder.drain()
         with queue.held():

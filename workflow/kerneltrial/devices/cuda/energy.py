@@ -38,10 +38,12 @@ def energy_mj(
             calls = max(1, int(min(_LAUNCH_US / us, _CALLS_AT_MOST)))
             if shared.own_bytes:
                 calls = min(calls, shared.sets)
+            elif calls > shared.cycle:
+                calls = calls // shared.cycle * shared.cycle
             graphs[key] = batch_graph(context.queue, subjects[key], calls), calls
         for key in _ORDER:
             graph, calls = graphs[key]
-            shared.prepare(poison=True)
+            shared.prepare()
 
             def run(graph: Graph = graph) -> None:
                 graph.launch()

@@ -95,7 +95,7 @@ def _time(context: Context, modules: Mapping[str, Module], request: TimingReques
 def _rehearse(context: Context, key: str, subject: PlanSubject, shared: SharedBuffers) -> None:
     """Run a subject once, so that a fault is charged to whoever caused it, and code is on the card."""
     try:
-        subject.grow(shared.sets)
+        subject.grow(shared.cycle)
         call_each_set(context.queue, subject, shared)
     except (CudaError, TurnedDown) as error:
         if key == "b":
@@ -142,6 +142,11 @@ def _require_honest(shared: SharedBuffers, subjects: Mapping[str, PlanSubject | 
     if not (shared.margins_intact() and all(subject.margins_intact() for subject in subjects.values())):
         detail = "a margin beside a buffer changed while the candidate was timed"
         raise Refused(Finding(reason=Reason.GUARD_OVERWRITTEN, detail=detail))
+    for subject in subjects.values():
+        kept = subject.unrestored() if isinstance(subject, PlanSubject) else ""
+        if kept:
+            detail = f"scratch {kept}, which the plan calls self_restoring, is not zero after timed launches"
+            raise Refused(Finding(reason=Reason.NOT_DETERMINISTIC, detail=detail))
 
 
 def _prefixed(prefix: str, readings: Mapping[str, str]) -> dict[str, str]:

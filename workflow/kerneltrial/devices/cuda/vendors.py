@@ -44,7 +44,7 @@ class CublasProduct:
     def __init__(self, product: Product, shared: SharedBuffers, context: Context) -> None:
         self._product, self._shared, self._context = product, shared, context
         self._lt, cublas = _bindings()
-        first = shared.slot(0)
+        first = shared.placed(0)
         self._dtype = first[product.out].buffer.dtype
         self._owned: list[tuple[str, int]] = []
         self._workspace: Guarded | None = None
@@ -76,11 +76,14 @@ class CublasProduct:
         """How far the result may lie from the baseline's; see `_DIFFERENCE`."""
         return _DIFFERENCE[self._dtype] * (30 if self._product.tf32 else 1)
 
-    def grow(self, slots: int) -> None:
-        """A product has no inout, so calls on one input set share a slot."""
+    def grow(self, calls: int) -> None:
+        """A product has no inout, so calls share slots."""
 
-    def enqueue(self, slot: int) -> None:
-        self._run(self._chosen, slot % self._shared.sets)
+    def enqueue(self, index: int) -> None:
+        self._run(self._chosen, index)
+
+    def renew(self) -> None:
+        """The library is trusted not to keep answers in its workspace."""
 
     def margins_intact(self) -> bool:
         """Whether nothing was written beside the workspace."""
@@ -150,11 +153,11 @@ class CublasProduct:
 
     def _trial_us(self, algorithm: int) -> float:
         """Least microseconds of a few readings by the graph clock; infinite where the algorithm does not run."""
-        queue, sets = self._context.queue, self._shared.sets
+        queue = self._context.queue
 
         def enqueue() -> None:
             for call in range(_CALLS_A_TRIAL):
-                self._run(algorithm, call % sets)
+                self._run(algorithm, call)
 
         try:
             self._run(algorithm, 0)
@@ -175,9 +178,9 @@ class CublasProduct:
             graph.free()
         return min(readings) / _CALLS_A_TRIAL
 
-    def _run(self, algorithm: int, slot: int) -> None:
+    def _run(self, algorithm: int, index: int) -> None:
         assert self._workspace is not None
-        placed, product = self._shared.slot(slot), self._product
+        placed, product = self._shared.placed(index), self._product
         right, left, out = (placed[name].address for name in (product.right, product.left, product.out))
         a, b, c = self._layouts
         self._lt.matmul(
