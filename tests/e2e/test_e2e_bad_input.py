@@ -89,6 +89,10 @@ def test_wrong_contract_cases_and_oracle(fresh, file, text, words):
     line = problem(done)
     assert all(word in line for word in words), line
     assert not (fresh.results / "qualification.json").exists()
+    if file == ORACLE:  # a job found it; what it said is said again, last
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("lock stopped: ")
+        assert all(word in last for word in words), last
 
 
 HOSTILE = ["9**9**9", "__import__('os').system('touch escaped')", "n.real", "(lambda: 1)()", "'a' * 9"]

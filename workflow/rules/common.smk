@@ -22,6 +22,10 @@ RUN = prepared.prepare(
 TRIAL = RUN.trial
 
 
+onerror:
+    RUN.ending.failed = True  # what stopped is said again, last
+
+
 wildcard_constraints:
     i=r"\d{4}",
 

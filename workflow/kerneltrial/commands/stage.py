@@ -38,6 +38,10 @@ def run(given: argparse.Namespace, root: Path) -> int:
         from kerneltrial.dag.environment import say_where_expired
 
         say_where_expired(config.trial, root)
+    if given.command == "report" and not guard.under_run():
+        from kerneltrial.dag.ending import verdict
+
+        print("\n".join(verdict(config.trial, root)))
     return 0
 
 

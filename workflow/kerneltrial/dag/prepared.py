@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.dag.ending import Ending
 from kerneltrial.dag.environment import say_where_expired
 from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
@@ -36,6 +37,10 @@ class Prepared:
     def config_path(self) -> str:
         """The effective config, as the stages read it."""
         return f"{graph.results(self.trial)}/config.json"
+
+    @cached_property
+    def ending(self) -> Ending:
+        return Ending(self.trial, self.iterations, self.root)
 
     @cached_property
     def files(self) -> dict[str, tuple[str, ...]]:
@@ -89,6 +94,7 @@ def prepare(values: Mapping[str, Any], root: Path, main_process: bool, files: Se
         run = Prepared(config, root)
         if main_process:
             _ready(run)
+            run.ending.when_the_process_ends()
         return run
     except Problem as error:
         _stop(str(error))

@@ -1,0 +1,56 @@
+"""The last lines of a run: the verdict where the trial is whole, what the failed stage said where it is not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kerneltrial.dag import graph
+from kerneltrial.dag.ending import Ending
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    for stage, iteration in graph.jobs(1):
+        record = tmp_path / graph.record_path("tiny", stage, iteration)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text("{}")
+    page = tmp_path / graph.reports("tiny")
+    page.mkdir(parents=True)
+    (page / "summary.json").write_text(json.dumps({"outcome": "NO-GO", "meaning": "Keep the baseline."}))
+    (tmp_path / "results/tiny/logs").mkdir()
+    return tmp_path
+
+
+def test_a_whole_trial_ends_with_its_verdict_and_the_page(whole: Path) -> None:
+    assert Ending("tiny", 1, whole).lines() == ("NO-GO: Keep the baseline.", "report: reports/tiny/report.html")
+
+
+def test_a_part_of_a_trial_ends_without_a_word(whole: Path) -> None:
+    assert Ending("tiny", 2, whole).lines() == ()
+    (whole / "results/tiny/decision.json").unlink()
+    assert Ending("tiny", 1, whole).lines() == ()
+
+
+def test_a_failed_stage_has_the_last_word_and_an_earlier_runs_has_none(whole: Path) -> None:
+    old = whole / "results/tiny/logs/lock.log"
+    old.write_text("there is no oracle\n")
+    os.utime(old, (1e9, 1e9))
+    ending = Ending("tiny", 1, whole)
+    (whole / "results/tiny/logs/terms.log").write_text("done\n")
+    (whole / "results/tiny/logs/qualify.log").write_text("baseline.cu: does not compile\n")
+    ending.failed = True
+    assert ending.lines() == ["qualify stopped: baseline.cu: does not compile"]
+
+
+def test_it_comes_when_the_process_ends_on_standard_error(whole: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom kerneltrial.dag.ending import Ending\n"
+        "Ending('tiny', 1, Path('.')).when_the_process_ends()\nprint('jobs')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=whole, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "jobs\n"
+    assert done.stderr.splitlines()[-1] == "report: reports/tiny/report.html"

@@ -1,0 +1,55 @@
+"""The last lines of a run: the verdict and where the report lies, or what the failed stage said.
+
+Snakemake's own words on a failed job take twenty lines and come last, and it has no hook for a run in which nothing had
+to be done; so the lines are written when the process ends.
+"""
+
+import atexit
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kerneltrial.dag import graph
+
+
+class Ending:
+    """What to print when a run of the workflow ends; `failed` is set by its `onerror`."""
+
+    def __init__(self, trial: str, iterations: int, root: Path) -> None:
+        self.failed = False
+        self._trial, self._iterations, self._root = trial, iterations, root
+        self._started = time.time()
+
+    def when_the_process_ends(self) -> None:
+        """Have the lines printed on standard error at the end of this process."""
+        atexit.register(
+            lambda: print("".join(f"{line}\n" for line in self.lines()), end="", file=sys.stderr, flush=True)
+        )
+
+    def lines(self) -> Sequence[str]:
+        """The lines; none where the run was stopped, or asked for less than the whole trial."""
+        if self.failed:
+            return self._stopped()
+        records = (graph.record_path(self._trial, stage, i) for stage, i in graph.jobs(self._iterations))
+        if not all((self._root / record).is_file() for record in records):
+            return ()
+        return verdict(self._trial, self._root)
+
+    def _stopped(self) -> Sequence[str]:
+        """One line a stage that failed in this run, from its log; a coarse clock of files may lag by a tick."""
+        logs = sorted((self._root / graph.results(self._trial) / "logs").glob("*.log"))
+        told = [(log.stem, log.read_text().strip()) for log in logs if log.stat().st_mtime >= self._started - 0.02]
+        return [f"{stage} stopped: {line}" for stage, line in told if line != "done"]
+
+
+def verdict(trial: str, root: Path) -> Sequence[str]:
+    """The outcome with its sentence, and the path of the page; nothing where there is no report."""
+    folder = root / graph.reports(trial)
+    try:
+        summary = json.loads((folder / "summary.json").read_bytes())
+        outcome, meaning = str(summary["outcome"]), str(summary["meaning"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return (f"{outcome}: {meaning}", f"report: {graph.reports(trial)}/report.html")
