@@ -28,6 +28,7 @@ from kerneltrial.records.confirmation import (
     NoWinner,
     VendorSpeed,
 )
+from kerneltrial.records.contract import Array
 from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleResult, Unknown, Winner, verdict
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.qualification import SecondOpinion
@@ -572,19 +573,117 @@ def test_a_policy_that_was_loosened_after_the_signature_is_no_longer_signed() ->
     later = terms(loose, now)
     found = rule(decide(grounds(terms=later)), "reviewer_receipt")
     assert isinstance(found, Unknown)
-    assert "another policy than the one in force" in found.seen
+    assert "another policy than what is in force" in found.seen
     assert isinstance(rule(decide(grounds(terms=later, receipt=receipt(later, 1))), "reviewer_receipt"), Passed)
 
 
-def test_a_price_or_a_waived_floor_may_change_after_the_signature() -> None:
+def test_a_waived_floor_and_more_iterations_may_come_after_the_signature() -> None:
     now = GO.terms.now
     for change in (
-        {"prices": msgspec.structs.replace(now.prices, gpu_hour_usd=Decimal("3.80"))},
+        {"iterations": now.iterations + 4},
         {"policy": msgspec.structs.replace(now.policy, waive_floor=(SQUARE,))},
     ):
         decision = decide(grounds(terms=terms(msgspec.structs.replace(now, **change), now)))
         assert isinstance(rule(decision, "reviewer_receipt"), Passed)
         assert decision.post_hoc
+
+
+def test_figures_that_no_reviewer_signed_are_no_go() -> None:
+    """Prices and calls decide the payback as the policy does."""
+    now = GO.terms.now
+    few = dict.fromkeys(now.workload.calls_per_month, 1)
+    for name, before in (
+        ("prices", msgspec.structs.replace(now.prices, gpu_hour_usd=Decimal("3.80"))),
+        ("prices", msgspec.structs.replace(now.prices, engineer_hour_usd=Decimal(300))),
+        ("workload", msgspec.structs.replace(now.workload, calls_per_month=few)),
+        ("workload", msgspec.structs.replace(now.workload, setup_hours=Decimal(400))),
+    ):
+        later = terms(now, msgspec.structs.replace(now, **{name: before}))
+        decision = decide(grounds(terms=later))
+        found = rule(decision, "reviewer_receipt")
+        assert decision.outcome == "INCONCLUSIVE"
+        assert isinstance(found, Unknown)
+        assert f"another {name} than what is in force" in found.seen
+        assert f"put back the {name}" in found.settled_by
+        assert isinstance(rule(decide(grounds(terms=later, receipt=receipt(later, 1))), "reviewer_receipt"), Passed)
+
+
+NO_VENDOR = "no library has this fused operation"
+
+
+def test_a_contract_that_no_vendor_has_a_kernel_for_can_be_go_where_the_policy_says_so() -> None:
+    without = msgspec.structs.replace(GO.confirmation, vendors=())
+    decision = decide(grounds(confirmation=without, terms=policy(no_vendor=NO_VENDOR)))
+    assert decision.outcome == "GO"
+    assert NO_VENDOR in rule(decision, "vendor_not_faster").seen
+    for nothing in ("", "  "):
+        found = rule(decide(grounds(confirmation=without, terms=policy(no_vendor=nothing))), "vendor_not_faster")
+        assert isinstance(found, Unknown)
+        assert "policy.no_vendor" in found.settled_by
+
+
+def test_a_product_has_a_vendors_kernel_whatever_the_policy_says() -> None:
+    without = msgspec.structs.replace(GO.confirmation, vendors=())
+    shapes = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}
+    arguments = tuple(
+        Array(name=name, role="output" if name == "c" else "input", dtype="float32", shape=shape)
+        for name, shape in shapes.items()
+    )
+    contract = msgspec.structs.replace(GO.lock.contract, arguments=arguments, torch="a @ b")
+    lock = msgspec.structs.replace(GO.lock, contract=contract)
+    found = rule(
+        decide(grounds(confirmation=without, lock=lock, terms=policy(no_vendor=NO_VENDOR))), "vendor_not_faster"
+    )
+    assert isinstance(found, Unknown)
+    assert "policy.no_vendor" not in found.settled_by
+    slower = msgspec.structs.replace(
+        GO.confirmation, vendors=(VendorSpeed(name="cublas", speedup=interval(0.9, 0.01)),)
+    )
+    measured = decide(grounds(confirmation=slower, terms=policy(no_vendor=NO_VENDOR)))
+    assert measured.outcome == "NO-GO"
+
+
+@pytest.mark.parametrize(
+    ("author", "model"),
+    [
+        ("OpenAI", ""),
+        (" Open-AI. ", ""),
+        ("OPENAI's model", ""),
+        ("ｏｐｅｎａｉ", ""),
+        ("gpt-6.1-terra", ""),
+        ("GPT 6.1 Terra (medium)", ""),
+        ("ChatGPT", ""),
+        ("GPT5", ""),
+        ("Replay", ""),
+        ("the search", ""),
+        ("Claude", "anthropic/claude-sonnet-5"),
+        ("Anthropic", "claude-sonnet-5"),
+        ("Qwen3 coder", "Qwen/Qwen3-Coder-30B"),
+        ("Alibaba", "qwen3"),
+    ],
+)
+@pytest.mark.parametrize("proposer", ["openai", "replay"])
+def test_an_oracle_by_the_model_under_any_of_its_names_is_not_independent(author, model, proposer) -> None:
+    asked = msgspec.structs.replace(GO.lock.model, **({"name": model, "base_url": "http://localhost"} if model else {}))
+    lock = msgspec.structs.replace(GO.lock, proposer=proposer, oracle_author=author, model=asked)
+    decision = decide(grounds(lock=lock))
+    assert decision.outcome == "INCONCLUSIVE"
+    found = rule(decision, "independent_oracle")
+    assert isinstance(found, Unknown)
+    assert "the proposer wrote it" in found.seen
+
+
+@pytest.mark.parametrize(
+    "author", ["A. Engineer", "Gupta", "Claudia Replayson", "the authors of kerneltrial", "R. Search"]
+)
+def test_a_person_is_not_taken_for_a_model(author) -> None:
+    lock = msgspec.structs.replace(GO.lock, proposer="openai", oracle_author=author)
+    assert isinstance(rule(decide(grounds(lock=lock)), "independent_oracle"), Passed)
+
+
+def test_a_model_that_was_not_asked_may_have_written_the_oracle() -> None:
+    lock = msgspec.structs.replace(GO.lock, proposer="search", oracle_author="OpenAI Codex")
+    assert isinstance(rule(decide(grounds(lock=lock)), "independent_oracle"), Passed)
 
 
 def in_the_application(saved: Any, loose: bool = False, **changes: Any) -> RuleResult:

@@ -6,6 +6,7 @@ from math import log
 
 from kerneltrial.decide.amounts import decimal, factor, percent, plain, plural
 from kerneltrial.decide.grounds import Grounds
+from kerneltrial.inputs.products import product_of
 from kerneltrial.measure.statistics import below_p, holm
 from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NotTimed, VendorSpeed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown
@@ -117,13 +118,23 @@ def measured_on_gpu(grounds: Grounds) -> RuleResult:
 
 
 def vendor_not_faster(grounds: Grounds) -> RuleResult:
-    """No vendor library is faster than the winner, unless the policy waives it by name."""
+    """No vendor library is faster than the winner, unless the policy waives it by name.
+
+    Where none was timed, the policy can say that there is none for this contract, and why: not of a product, which
+    cuBLAS computes.
+    """
     rule: RuleName = "vendor_not_faster"
     asked = "no vendor library faster than the winner, unless the policy waives it by name"
     waived = set(grounds.terms.now.policy.waive_vendor)
     vendors = grounds.confirmation.vendors
     if not vendors:
+        there_is_one = product_of(grounds.lock.contract) is not None
+        nothing = grounds.terms.now.policy.no_vendor.strip()
+        if nothing and not there_is_one:
+            seen = f"the policy says that no vendor has a kernel for this contract: {nothing}"
+            return Passed(rule=rule, asked=asked, seen=seen, example=False)
         settled = "time the vendor's kernel (such as cuBLAS) beside the winner"
+        settled += "" if there_is_one else ", or say in policy.no_vendor why there is none for this contract"
         absent = [finding.detail for finding in grounds.confirmation.vendors_absent]
         seen = ": ".join(["no vendor library was timed", *(["; ".join(absent)] if absent else [])])
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)

@@ -1,6 +1,7 @@
 """Rules about being right: on the public cases, on the sealed ones, against an oracle that can be believed."""
 
 from kerneltrial.decide.amounts import plural
+from kerneltrial.decide.authors import by_proposer
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.standing import Fate, Standing
 from kerneltrial.records.confirmation import Confirmed, NotTimed
@@ -73,9 +74,11 @@ def independent_oracle(grounds: Grounds) -> RuleResult:
     asked = "an oracle that the proposer did not write, and a second opinion that agrees with it"
     author = grounds.lock.oracle_author.strip()
     opinion = grounds.qualification.second_opinion
-    if author == grounds.lock.proposer or grounds.lock.asked.get("oracle_by_proposer") is True:
-        settled = "an oracle that someone else wrote, in a new trial"
-        return Unknown(rule=rule, asked=asked, seen="the proposer wrote it", example=False, settled_by=settled)
+    whose = by_proposer(author, grounds.lock)
+    if whose or grounds.lock.asked.get("oracle_by_proposer") is True:
+        settled = "an oracle that someone else wrote, under the name of that person, in a new trial"
+        seen = f"the proposer wrote it ({author}: {whose})" if whose else "the proposer wrote it"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     nobody = opinion.by.strip().lower() in ("", "none", "nothing")
     if not nobody and not opinion.agrees:
         seen = f"{opinion.by} disagrees with the oracle: {opinion.detail}"

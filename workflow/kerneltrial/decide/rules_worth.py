@@ -9,7 +9,7 @@ from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, Payback, PaybackNever, RuleName, RuleResult, Unknown
 from kerneltrial.records.prize import UnknownPrize
 from kerneltrial.records.receipt import Receipt
-from kerneltrial.records.terms import Policy
+from kerneltrial.records.terms import Agreed
 from kerneltrial.store.canonical import canonical, digest
 
 _ON_GPU = "run the trial on a machine with the GPU that production uses"
@@ -91,25 +91,36 @@ def own_terms(grounds: Grounds) -> RuleResult:
 
 
 def reviewer_receipt(grounds: Grounds) -> RuleResult:
-    """Someone outside the trial signed for the lock and for the policy in force, or the policy does not ask for it."""
+    """Someone outside the trial signed for the lock and for the terms in force, or the policy does not ask for it."""
     rule: RuleName = "reviewer_receipt"
-    asked = "a reviewer's signature under the lock and the policy, from before the first proposal"
+    asked = "a reviewer's signature under the lock and the terms, from before the first proposal"
     receipt, policy = grounds.receipt, grounds.terms.now.policy
     if isinstance(receipt, Receipt):
         seen = f"signed by {receipt.reviewer}"
         versions = {digest(canonical(v)): v for v in (grounds.terms.first, *grounds.terms.amendments)}
-        if receipt.terms in versions and _same(versions[receipt.terms].policy, policy):
+        signed = versions.get(receipt.terms)
+        other = _changed(signed, grounds.terms.now) if signed else "terms"
+        if not other:
             return Passed(rule=rule, asked=asked, seen=seen, example=False)
-        seen += ", for another policy than the one in force: it was changed afterwards"
-        return Unknown(
-            rule=rule, asked=asked, seen=seen, example=False, settled_by="put back the policy that was signed"
-        )
+        seen += f", for another {other} than what is in force: it was changed afterwards"
+        settled = f"put back the {other} that was signed, or have a new trial signed with it"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     if not policy.require_receipt:
         return Passed(rule=rule, asked=asked, seen="none, and the policy does not ask for one", example=False)
     settled = "hand the lock to a reviewer before the first proposal of a new trial"
     return Unknown(rule=rule, asked=asked, seen=receipt.why, example=False, settled_by=settled)
 
 
-def _same(signed: Policy, in_force: Policy) -> bool:
-    """A floor is waived once its case was looked into, so that waiver alone may come after the signature."""
-    return msgspec.structs.replace(signed, waive_floor=()) == msgspec.structs.replace(in_force, waive_floor=())
+def _changed(signed: Agreed, in_force: Agreed) -> str:
+    """Which of the figures that a decision rests on are not those that were signed, in words; or nothing.
+
+    A floor is waived once its case was looked into, so that waiver alone may come after the signature. How many
+    iterations are made may change too: whoever wins is judged and measured afresh.
+    """
+    first, now = (msgspec.structs.replace(one.policy, waive_floor=()) for one in (signed, in_force))
+    pairs = {
+        "policy": (first, now),
+        "workload": (signed.workload, in_force.workload),
+        "prices": (signed.prices, in_force.prices),
+    }
+    return " and ".join(name for name, (then, later) in pairs.items() if then != later)

@@ -75,7 +75,9 @@ def _worth(agreed: Agreed) -> Iterator[str]:
     yield from _field("policy", _said(builtins(agreed.policy)))
     yield from _field("calls a month", _said(agreed.workload.calls_per_month))
     hours = f"{agreed.workload.setup_hours} h set-up, {agreed.workload.review_hours} h review"
-    yield from _field("people", hours)
+    yield from _field("people", f"{hours}, {agreed.workload.upkeep_hours_per_month} h upkeep a month")
+    yield from _field("invocations", f"{agreed.workload.invocations_per_month} a month (0: not known)")
+    yield from _field("uncertainty", _said(builtins(agreed.workload.uncertainty)))
     yield from _field("prices", _said(builtins(agreed.prices)))
     if agreed.why_example:
         yield from _field("note", f"EXAMPLE FIGURES ({agreed.why_example}): no GO is possible with these terms")

@@ -14,13 +14,15 @@ class Policy(Record):
     """Thresholds of the decision; ratios are speedups less one (0.02 is 2 percent), `horizon_months` bounds payback.
 
     `waive_vendor` names libraries that may be faster than the winner, `waive_floor` cases whose latency under the
-    roofline's floor a person has looked into and found honest.
+    roofline's floor a person has looked into and found honest. `no_vendor` says that no vendor has a kernel for this
+    contract, and why; nothing where one is to be timed.
     """
 
     minimum_effect: Decimal = Decimal("0.02")
     worst_case_loss: Decimal = Decimal("0.01")
     horizon_months: Decimal = Decimal(12)
     waive_vendor: tuple[str, ...] = ()
+    no_vendor: Annotated[str, Meta(max_length=500)] = ""
     waive_floor: tuple[Name, ...] = ()
     accept_derived: bool = False
     require_receipt: bool = True
