@@ -157,8 +157,36 @@ def falsify_a_sample_and_make_all_after_it_anew(bundle):
         run_stage(config, stage, iteration, code, bundle.root)
     seal.write_bytes(kept)
     for made in ("private", "cache"):
-        shutil.rmtree(bundle.results / made)
+        shutil.rmtree(bundle.results / made, ignore_errors=True)
     bundle.close()
+
+
+def decided_anew(bundle, stages):
+    """The records after one that was edited, as its stages make them."""
+    bundle.cover()
+    config = read(bundle.results / "config.json", {}, bundle.root)
+    seal = bundle.results / "signed/seal.json"
+    kept = seal.read_bytes()
+    seal.unlink()
+    for stage in stages:
+        code = json.loads(bundle.path(stage).read_bytes())["made_from"]["code"]
+        run_stage(config, stage, 0, code, bundle.root)
+    seal.write_bytes(kept)
+    shutil.rmtree(bundle.results / "private", ignore_errors=True)
+    bundle.cover()
+
+
+def edit_the_ratio_and_decide_anew(bundle):
+    bundle.edit("confirm", 0, lambda body: body["outcome"].update(ratio=7.5))
+    decided_anew(bundle, ("decide", "report"))
+
+
+def edit_a_verdict_and_decide_anew(bundle):
+    def agrees(body):
+        body["second_opinion"].update(by="a plain reference kernel", agrees=True, detail="agrees")
+
+    bundle.edit("qualify", 0, agrees)
+    decided_anew(bundle, ("prize", "decide", "report"))
 
 
 def replace_the_key(bundle):
@@ -178,6 +206,8 @@ TAMPERINGS = {
     "lock again afterwards": lock_again_afterwards,
     "falsify a sample": falsify_a_sample,
     "falsify a sample and make all after it anew": falsify_a_sample_and_make_all_after_it_anew,
+    "edit the ratio of the confirmation and decide anew": edit_the_ratio_and_decide_anew,
+    "edit a verdict of judging and decide anew": edit_a_verdict_and_decide_anew,
 }
 ORDER = ("bytes", "signatures", "derivation", "decision")
 

@@ -9,15 +9,18 @@ import pytest
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.derived import derived_figures
 from kerneltrial.measure.confirm import figures
+from kerneltrial.measure.roofline import under_floor
 from kerneltrial.measure.rounds import case_latency
 from kerneltrial.measure.statistics import geometric_mean, latency_us
-from kerneltrial.records.confirmation import Confirmation, Confirmed
+from kerneltrial.records.confirmation import Confirmation, Confirmed, NoWinner
+from kerneltrial.records.decision import Winner
 from kerneltrial.records.envelope import Envelope, MadeFrom
 from kerneltrial.records.protocol import Protocol
-from kerneltrial.records.reason import Finding
+from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Record
 from kerneltrial.records.roofline import NOT_ASKED, Floor
 from kerneltrial.records.timing import Timed
+from kerneltrial.stages.rederived import of_another_winner
 from kerneltrial.store.canonical import builtins
 from kerneltrial.store.measurements import Measurements
 
@@ -62,22 +65,30 @@ def baseline_of(store: Measurements) -> dict[str, Any]:
     }
 
 
-def timed_of(store: Measurements) -> dict[str, Any]:
+def timed_of(store: Measurements, floors) -> dict[str, Any]:
     """The search's own figures of the winner."""
     cases = []
     for name in CASES:
         one = store.once(key(name, "search"), lambda c=name: Drawn(samples=process(c, -2, 0.0)), Drawn)
-        cases.append(case_latency(name, one.value.samples, one.digest, 0.95, FLOORS.get(name, NOT_ASKED)))
+        cases.append(case_latency(name, one.value.samples, one.digest, 0.95, floors.get(name, NOT_ASKED)))
     mean = geometric_mean([case.speedup.middle for case in cases])
     return builtins(Timed(candidate=WINNER, cases=tuple(cases), geometric_mean=mean))
 
 
-def trial(folder, processes: int = 5, spread: float = 1e-4) -> dict[str, Envelope]:
-    """The records of a trial that confirmed its winner in so many processes."""
+def trial(
+    folder, processes: int = 5, spread: float = 1e-4, faults: tuple[Finding, ...] = (), floors=FLOORS
+) -> dict[str, Envelope]:
+    """The records of a trial that confirmed its winner in so many processes; `faults` are of one timed launch."""
     store = Measurements(folder / "measurements")
     stored = {
         case: [
-            store.once(key(case, f"confirmation {n}"), lambda c=case, n=n: Drawn(samples=process(c, n, spread)), Drawn)
+            store.once(
+                key(case, f"confirmation {n}"),
+                lambda c=case, n=n: Drawn(
+                    samples=process(c, n, spread), faults=faults if (c, n) == (CASES[0], 1) else ()
+                ),
+                Drawn,
+            )
             for n in range(processes)
         ]
         for case in CASES
@@ -86,11 +97,12 @@ def trial(folder, processes: int = 5, spread: float = 1e-4) -> dict[str, Envelop
         {case: [s.value.samples for s in several] for case, several in stored.items()},
         {case: [s.digest for s in several] for case, several in stored.items()},
         PROTOCOL,
-        FLOORS,
+        floors,
     )
+    under = {c.case: under_floor(c.case, c.warm_us, floors.get(c.case, NOT_ASKED)) for c in found.cases}
     outcome = Confirmed(
-        winner=WINNER, cases=found.cases, geometric_mean=found.geometric_mean, looked=found.looked, valid=True,
-        findings=(),
+        winner=WINNER, cases=found.cases, geometric_mean=found.geometric_mean, looked=found.looked,
+        valid=not faults, findings=faults, review={name: one for name, one in under.items() if one is not None},
     )  # fmt: skip
     confirmation = Confirmation(outcome=outcome, vendors=found.vendors, vendors_absent=found.vendors_absent)
     bodies = {
@@ -98,9 +110,9 @@ def trial(folder, processes: int = 5, spread: float = 1e-4) -> dict[str, Envelop
             "protocol": builtins(PROTOCOL),
             "cases": {"cases": [{"name": name, "kind": "performance"} for name in CASES]},
         },
-        "qualify": {"performance": baseline_of(store)},
+        "qualify": {"performance": {**baseline_of(store), "floors": builtins(floors)}},
         "build": {"candidates": [{"state": "built", "candidate": WINNER, "ptx": "p", "cubin": {"digest": BINARY}}]},
-        "time": {"candidates": [timed_of(store)]},
+        "time": {"candidates": [timed_of(store, floors)]},
         "confirm": builtins(confirmation),
     }
     made_from = MadeFrom(code="0" * 64, config={}, inputs={})
@@ -143,11 +155,68 @@ def edited(records: dict[str, Envelope], *path: Any, to: Any) -> dict[str, Envel
         (("outcome", "looked", "nominal_confidence"), 0.9, "looked"),
         (("vendors", 0, "speedup", "middle"), 1.1, "vendors"),
         (("vendors",), [], "vendors"),
+        (("outcome", "review"), {"square": {"reason": "under_roofline", "detail": "x"}}, "review"),
+        (("outcome", "valid"), False, "valid"),
     ],
 )
 def test_a_figure_that_does_not_follow_is_named(tmp_path, path, to, named):
     (problem,) = derived_figures(tmp_path, edited(trial(tmp_path), *path, to=to))
     assert problem.startswith(f"confirm.json: {named} of the confirmation")
+
+
+FAULT = Finding(reason=Reason.WRONG_VALUES, detail="a timed launch")
+UNDER = {"square": Floor(floor_us=9.0, bound="fp32", assumes="ordinary units")}
+
+
+def test_a_latency_under_the_floor_whose_review_was_removed_is_named(tmp_path):
+    records = trial(tmp_path, floors=UNDER)
+    review = records["confirm.json"].body["outcome"]["review"]
+    assert list(review) == ["square"]
+    assert list(derived_figures(tmp_path, records)) == []
+    (problem,) = derived_figures(tmp_path, edited(records, "outcome", "review", to={}))
+    assert "review of the confirmation" in problem
+
+
+@pytest.mark.parametrize("found", [[], [FAULT, FAULT, FAULT], [Finding(reason=Reason.TRAP, detail="another")]])
+def test_findings_that_are_not_those_of_the_timed_launches_are_named(tmp_path, found):
+    records = trial(tmp_path, faults=(FAULT,))
+    assert list(derived_figures(tmp_path, records)) == []
+    edited(records, "outcome", "findings", to=builtins(found))
+    (problem,) = derived_figures(tmp_path, edited(records, "outcome", "valid", to=not found))
+    assert "findings of the confirmation" in problem
+
+
+def test_what_judging_on_fresh_values_found_stands_in_front(tmp_path):
+    records = trial(tmp_path, faults=(FAULT,))
+    judged = Finding(reason=Reason.TRAP, detail="on fresh values")
+    assert list(derived_figures(tmp_path, edited(records, "outcome", "findings", to=builtins([judged, FAULT])))) == []
+
+
+def chosen(**outcome):
+    winner = Winner(candidate=WINNER, iteration=1, measure="counts", geometric_mean=1.5)
+    told = {"state": "not_timed", "winner": WINNER, "ratio": 1.5, "valid": True, "findings": [], **outcome}
+    return list(of_another_winner({"outcome": told}, winner))
+
+
+def test_the_ratio_of_counts_is_that_of_the_winner():
+    assert chosen() == []
+    assert "ratio" in chosen(ratio=7.5)[0]
+    assert "not of the search's winner" in chosen(winner="c" * 64)[0]
+
+
+def test_a_winner_that_was_hidden_or_made_up_is_named():
+    none = NoWinner(why="no candidate was proposed")
+    assert list(of_another_winner({"outcome": builtins(none)}, none)) == []
+    for told in ({"state": "no_winner", "why": "none held"}, {"state": "not_timed", "winner": WINNER}):
+        assert list(of_another_winner({"outcome": told}, none))
+    assert chosen(state="no_winner", winner=None)
+
+
+def test_a_winner_on_a_card_that_could_not_be_timed_again_has_no_ratio():
+    winner = Winner(candidate=WINNER, iteration=1, measure="time", geometric_mean=1.5)
+    told = {"state": "not_timed", "winner": WINNER, "ratio": 0.0, "valid": False, "findings": [builtins(FAULT)]}
+    assert list(of_another_winner({"outcome": told}, winner)) == []
+    assert list(of_another_winner({"outcome": {**told, "ratio": 1.5}}, winner))
 
 
 def test_a_process_that_was_left_out_is_seen(tmp_path):

@@ -1,6 +1,7 @@
 """`kerneltrial seal`: end the trial. The salt is revealed, and every file's digest written down and signed."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from kerneltrial.commands.configuration import read_config
@@ -26,13 +27,15 @@ def run(given: argparse.Namespace, root: Path) -> int:
     results = alone(root, config.trial)
     signed = Signed(results)
     config = read(results / "config.json", {}, root) if (results / "config.json").is_file() else config
-    if not is_sealed(results):
-        _refuse_broken(config, root)
-        write_atomic(signed.seal, canonical(_sealed(config, root, results)))
+    _refuse_broken(config, root)  # a trial that was sealed before may have been changed since
+    written = {} if is_sealed(results) else {signed.seal: canonical(_sealed(config, root, results))}
     if not signed.sums.is_file():
-        write_atomic(signed.sums, _sums(config, root))
+        written[signed.sums] = _sums(config, root, written)
     if key is not None:
-        write_atomic(signed.sums_signature, sign(signed.sums.read_bytes(), key, SEAL))
+        sums = written[signed.sums] if signed.sums in written else signed.sums.read_bytes()
+        written[signed.sums_signature] = sign(sums, key, SEAL)
+    for path, content in written.items():  # nothing is written before all is made: a seal cannot be taken back
+        write_atomic(path, content)
     print(f"sealed: {signed.sums.relative_to(root)}" + ("" if key else ", not signed (--sign KEY)"))
     print("the trial is over and its salt is revealed; `kerneltrial bundle` packs it for others")
     return 0
@@ -63,8 +66,10 @@ def _sealed(config: Config, root: Path, results: Path) -> object:
     return seal(results, lock, terms, decision, cases)
 
 
-def _sums(config: Config, root: Path) -> bytes:
+def _sums(config: Config, root: Path, written: Mapping[Path, bytes]) -> bytes:
+    """SHA256SUMS of what lies there and of what will be `written` beside it."""
     from kerneltrial.evidence.members import evidence
     from kerneltrial.evidence.sealing import sums
 
-    return sums(evidence(root, config.trial, record(root, config.trial, "lock", Lock).files))
+    members = evidence(root, config.trial, record(root, config.trial, "lock", Lock).files)
+    return sums(members, {path.relative_to(root).as_posix(): content for path, content in written.items()})

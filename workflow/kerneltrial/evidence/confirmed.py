@@ -7,9 +7,10 @@ from typing import Any
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.alike import same
 from kerneltrial.measure.confirm import enough, figures
+from kerneltrial.measure.roofline import under_floor
 from kerneltrial.measure.sequential import looks
 from kerneltrial.records.protocol import Protocol
-from kerneltrial.records.roofline import Floor, NoFloor
+from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 from kerneltrial.store.canonical import builtins, convert
 from kerneltrial.store.measurements import Entry
 
@@ -30,6 +31,8 @@ class Beside:
 def confirmation_problems(body: Mapping[str, Any], beside: Beside) -> Iterator[str]:
     """What a confirmation says and does not follow from the samples of its processes."""
     outcome = body["outcome"]
+    if outcome["state"] != "no_winner" and outcome["valid"] != (not outcome["findings"]):
+        yield "valid of the confirmation: not what its findings say"
     if outcome["state"] != "confirmed":
         return
     named = {case["case"]: case["samples"] for case in outcome["cases"]}
@@ -55,7 +58,29 @@ def confirmation_problems(body: Mapping[str, Any], beside: Beside) -> Iterator[s
     for key, value in told.items():
         if not same(value, builtins(getattr(again, key))):
             yield f"{key.replace('_', ' ')} of the confirmation: not what follows from the samples of its processes"
+    yield from _found(outcome, named, beside)
     yield from _stopped(drawn, protocol)
+
+
+def _found(outcome: Mapping[str, Any], named: Mapping[str, Sequence[str]], beside: Beside) -> Iterator[str]:
+    """What was wrong with timed launches, and which latencies lie under the roofline's floor.
+
+    Judging on fresh values finds at most one thing, which stands in front; it leaves nothing that it could be worked
+    out from again.
+    """
+    faults = [
+        fault for names in named.values() for name in names for fault in beside.measured[name].value.get("faults", ())
+    ]
+    found = list(outcome["findings"])
+    if found[max(0, len(found) - len(faults)) :] != faults or len(found) > len(faults) + 1:
+        yield "findings of the confirmation: not those of its timed launches"
+    floors = convert(dict[str, Floor | NoFloor], dict(beside.floors))
+    under = {
+        c["case"]: under_floor(c["case"], c["warm_us"], floors.get(c["case"], NOT_ASKED)) for c in outcome["cases"]
+    }
+    review = {case: builtins(finding) for case, finding in under.items() if finding is not None}
+    if not same(outcome.get("review", {}), review):
+        yield "review of the confirmation: not what follows from its latencies and the roofline's floors"
 
 
 def _of_another(named: Mapping[str, Sequence[str]], winner: str, beside: Beside) -> Iterator[str]:

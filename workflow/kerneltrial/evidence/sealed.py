@@ -165,7 +165,11 @@ def handed_out(results: Path, path: Path) -> Iterator[str]:
         found = chain.fragments(results)
     except StoreProblem:
         return  # named with the chain
-    named = re.findall(r"^([A-Za-z]+(?:-\d{4})?) (\d+) ([0-9a-f]{64})$", path.read_text(), re.MULTILINE)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise EvidenceProblem(f"{path}: cannot be read; name a file of heads that were handed out") from fault
+    named = re.findall(r"^([A-Za-z]+(?:-\d{4})?) (\d+) ([0-9a-f]{64})$", text, re.MULTILINE)
     if not named:
         yield f"{path.name}: holds no heads; they are lines such as 'propose-0001 1 <digest>'"
     for fragment, number, name in named:

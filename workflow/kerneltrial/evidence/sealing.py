@@ -43,9 +43,10 @@ def seal(results: Path, lock: Lock, terms: Terms, decision: Decision, cases: Map
     )
 
 
-def sums(members: Mapping[str, Path]) -> bytes:
-    """SHA256SUMS of the evidence."""
-    return manifest({name: sha256(path) for name, path in members.items()})
+def sums(members: Mapping[str, Path], more: Mapping[str, bytes] | None = None) -> bytes:
+    """SHA256SUMS of the evidence; `more` is what will belong to it and is not written yet, by path in the bundle."""
+    there = {name: sha256(path) for name, path in members.items()}
+    return manifest(there | {name: digest(content) for name, content in (more or {}).items()})
 
 
 def is_sealed(results: Path) -> bool:

@@ -1,5 +1,6 @@
 """The bundle as one tar file: equal evidence gives equal bytes. And reading one that a stranger made."""
 
+import contextlib
 import io
 import tarfile
 from collections.abc import Mapping
@@ -12,15 +13,28 @@ _MOST_FILES = 200_000
 
 
 def pack(members: Mapping[str, Path], prefix: str, to: Path) -> None:
-    """Write the tar: sorted names, no times, no owners, plain files only."""
+    """Write the tar: sorted names, no times, no owners, plain files only.
+
+    Raises
+    ------
+    EvidenceProblem
+        It cannot be written: no such folder, a folder of that name, a full disk. Nothing is left.
+    """
     temporary = to.with_name(f".{to.name}.tmp")
-    with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, path in sorted(members.items()):
-            entry = tarfile.TarInfo(f"{prefix}/{name}")
-            data = path.read_bytes()
-            entry.size, entry.mode, entry.mtime = len(data), 0o755 if name.endswith(".sh") else 0o644, 0
-            tar.addfile(entry, io.BytesIO(data))
-    temporary.replace(to)
+    try:
+        with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
+            for name, path in sorted(members.items()):
+                entry = tarfile.TarInfo(f"{prefix}/{name}")
+                data = path.read_bytes()
+                entry.size, entry.mode, entry.mtime = len(data), 0o755 if name.endswith(".sh") else 0o644, 0
+                tar.addfile(entry, io.BytesIO(data))
+        temporary.replace(to)
+    except (OSError, tarfile.TarError) as fault:
+        why = (fault.strerror if isinstance(fault, OSError) else "") or str(fault)
+        raise EvidenceProblem(f"{to}: the bundle cannot be written ({why}); name another file with --out") from fault
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def unpack(bundle: Path, into: Path) -> Path:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, sources
+from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, leads_out, sources
 from kerneltrial.records.application import EndToEndAsked
 from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.candidate import Language
@@ -231,6 +231,8 @@ def _check_path(where: str, path: str, folder: Path) -> None:
     """Look for what a key names; `where` ends with the key."""
     if not path or PurePosixPath(path).is_absolute() or "\\" in path:
         raise InputProblem(f"{where}: {path!r} is not allowed; allowed: a path relative to the config file")
+    if leads_out(PurePosixPath(path)):
+        raise InputProblem(f"{where}: {path} leads out of the config's folder; copy it there and name the copy")
     key = where.rpartition(": ")[2]
     found = folder / path
     if key == "replies" and found.is_dir() and not any(found.glob("*.json")):

@@ -80,8 +80,24 @@ def _with_plan(source: str) -> tuple[str, ...]:
 
 
 def _beside(path: str, other: str) -> str:
-    """The path of a file that `path` names relative to itself."""
-    return (PurePosixPath(path).parent / other).as_posix()
+    """The path of a file that `path` names relative to itself; one outside of the trial's folder is refused.
+
+    Such a file would be no part of a bundle, and another one elsewhere.
+    """
+    found = PurePosixPath(path).parent / other
+    if leads_out(found):
+        raise InputProblem(f"{path}: {other!r} leads out of the trial's folder; copy it there and name the copy")
+    return found.as_posix()
+
+
+def leads_out(path: PurePosixPath) -> bool:
+    """Whether a path relative to the trial's folder is of something outside of it."""
+    depth = 0
+    for part in path.parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return path.is_absolute()
 
 
 def _files(folder_name: str, folder: Path) -> tuple[str, ...]:
