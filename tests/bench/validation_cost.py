@@ -33,7 +33,7 @@ def main() -> None:
         family = Family(asked.family, Path(folder), stack, Protocol())
         judge = family.judge
         for case in judge.cases:
-            for draw in range(judge.setup.protocol.draws_per_case):
+            for draw in range(judge.draws(case)):
                 judge.answers.baseline(case, draw)
         space = read_space(ROOT / "kernels" / asked.family / "space.yaml")
         chosen = space.configurations[:: max(1, len(space.configurations) // asked.configurations)]
@@ -50,7 +50,10 @@ def main() -> None:
                 outcome = judge.judge_candidate(built, family.binary(built), plan, runner)
             rows.append((time.perf_counter() - wall, time.process_time() - own, runner.used.cpu_s))
             told = "  ".join(f"{seconds:6.2f}" for seconds in rows[-1])
-            print(f"wall, judge, runner: {told}  {type(outcome).__name__}  {parameters}", flush=True)
+            print(
+                f"wall, judge, runner: {told}  {type(outcome).__name__}  {parameters}",
+                flush=True,
+            )
     middle = [median(column) for column in zip(*rows, strict=True)]
     print("median: wall {:.2f} s, processor: judge {:.2f} s, runner {:.2f} s".format(*middle), file=sys.stdout)
 

@@ -261,7 +261,7 @@ def test_the_lock_holds_the_trials_identity(trial: Any) -> None:
     made = lock.assemble(asked, read_trial(files, trial.folder), device, identity)
     assert decode(type(made), canonical(made)) == made
     assert set(made.files) == {path for group in files.values() for path in group}
-    assert made.holdout_count == 4 + 2  # drawn shapes, and the performance shapes on sealed values
+    assert made.holdout_count == 4 + 3 + 2  # drawn shapes, far ones, and the performance shapes on sealed values
     assert made.protocol == config.protocol
     assert (made.model, made.model_prices) == (config.model, config.prices.model)
     assert set(made.asked) == set(LOCKED_KEYS)

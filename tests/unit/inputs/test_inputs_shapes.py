@@ -8,6 +8,7 @@ from kerneltrial.inputs.boundary import SHARE, boundary_cases, boundary_shapes
 from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.contracts import check_dimensions, read_contract
 from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.far import far_cases, out_of_reach, sealed_far_cases
 from kerneltrial.inputs.holdout import commitment, draw_holdout, read_holdout
 from kerneltrial.records.case import Case, Cases, Generated, HoldoutDomain
 from kerneltrial.records.contract import Array, Contract, Range, Tolerance
@@ -125,3 +126,41 @@ def test_a_short_salt_is_a_fault_of_the_caller() -> None:
 
 def test_the_commitment_is_the_salts_digest() -> None:
     assert commitment(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_each_dimension_of_the_matmul_is_taken_to_the_contracts_maximum() -> None:
+    shapes = {case.name: case.dimensions for case in far_cases(MATMUL, CASES, 1)}
+    assert shapes["far_m"] == {"m": 8192, "n": 1, "k": 3}
+    assert shapes["far_n"] == {"m": 1, "n": 8192, "k": 3}
+    assert shapes["far_k"] == {"m": 1, "n": 3, "k": 8192}
+    between = [far_cases(MATMUL, CASES, seed)[5].dimensions["k"] for seed in range(40)]
+    assert all(320 < k < 8192 for k in between)
+    assert min(between) < 600 < 1000 < 2000 < max(between)
+    assert out_of_reach(MATMUL, CASES) == ()
+
+
+def test_a_dimension_that_is_too_dear_stops_short_and_that_is_told() -> None:
+    contract = narrow_contract(1, 10**9, 3)
+    (far, middle) = far_cases(contract, one_case(30), 1)
+    assert far.dimensions["n"] == 2**20 // 3 * 3
+    assert 30 < middle.dimensions["n"] < far.dimensions["n"]
+    assert out_of_reach(contract, one_case(30)) == ("n above 1,048,575 (the contract allows 999,999,999)",)
+    assert far_cases(contract, one_case(3 * 10**7), 1) == ()
+    assert out_of_reach(contract, one_case(3 * 10**7)) == ("n above 30,000,000 (the contract allows 999,999,999)",)
+
+
+def test_a_dimension_that_the_cases_exhaust_has_no_far_shape() -> None:
+    assert far_cases(narrow_contract(1, 100, 16), one_case(96), 1) == ()
+    assert [case.dimensions["n"] for case in far_cases(narrow_contract(1, 100, 16), one_case(80), 1)] == [96]
+
+
+def test_sealed_far_shapes_hang_on_salt_and_candidate_and_lie_beyond_the_cases() -> None:
+    first = sealed_far_cases(MATMUL, CASES, SALT, "a" * 64)
+    assert first == sealed_far_cases(MATMUL, CASES, SALT, "a" * 64)
+    assert first != sealed_far_cases(MATMUL, CASES, SALT, "b" * 64)
+    public = {"m": 384, "n": 256, "k": 320}
+    for number in range(50):
+        for name, case in zip("mnk", sealed_far_cases(MATMUL, CASES, SALT, f"{number:064x}"), strict=True):
+            check_dimensions(MATMUL, case.dimensions)
+            assert public[name] < case.dimensions[name] <= 8192
+            assert max(size for other, size in case.dimensions.items() if other != name) < 10

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from judge_doubles import FakeRunner, binary, built, multiply, plan, setup
+from judge_doubles import FakeRunner, binary, built, cases, multiply, plan, setup
 
 from kerneltrial.inputs.holdout import draw_holdout
 from kerneltrial.judge.holdout import judge_holdout
@@ -26,7 +26,7 @@ def held(folder: Path, runner: FakeRunner, **changes: Any) -> Any:
 
 def test_an_honest_kernel_holds(tmp_path: Path) -> None:
     verdict = held(tmp_path, FakeRunner())
-    assert (verdict.verdict, verdict.cases) == ("held", 3)
+    assert (verdict.verdict, verdict.cases) == ("held", 3 + 3)  # drawn shapes, and each dimension far out
 
 
 def test_a_kernel_that_knows_the_cases_in_view_fails(tmp_path: Path) -> None:
@@ -56,8 +56,20 @@ def test_the_cases_are_not_those_in_view(tmp_path: Path) -> None:
         multiply(inputs, buffers, state)
 
     held(tmp_path, FakeRunner(notes))
-    assert len(set(seen)) == 3
-    assert all(20 <= size <= 60 for shape in seen for size in shape)
+    drawn = {shape for shape in seen if max(shape) <= 60 and min(shape) >= 20}
+    far = set(seen) - drawn
+    assert len(drawn) == 3
+    assert all(min(shape) < 10 for shape in far)
+
+
+def test_a_kernel_that_is_wrong_for_long_sums_only_fails(tmp_path: Path) -> None:
+    def short(inputs: Any, buffers: Any, state: Any) -> None:
+        multiply(inputs, buffers, state)
+        if inputs["A"].shape[1] > 60:  # beyond the sealed domain, and within the contract's 512
+            buffers["C"][:] = 0
+
+    longer = cases((8, 7, 9), (16, 16, 60))
+    assert held(tmp_path, FakeRunner(short), cases=longer).verdict == "failed"
 
 
 def test_a_breakdown_tells_nothing_of_the_cases(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Validation of candidates by a runner that calls Python functions: which reason each kind of fault gets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,12 @@ def judged(folder: Path, kernel: Any, a_plan: LaunchPlan | None = None, **change
 def test_an_honest_kernel_is_valid(tmp_path: Path) -> None:
     outcome = judged(tmp_path, multiply)
     assert isinstance(outcome, Validated)
-    assert [v.draws for v in outcome.cases] == [5] * 6
+    assert [v.draws for v in outcome.cases] == [5] * 6 + [1] * 6  # and far shapes once
     assert all(v.valid and not v.findings for v in outcome.cases)
     assert {"oracle", "two_poisons", "history", "screen", "device:all"} <= set(outcome.checks)
-    assert outcome.unchecked == ()
+    assert [finding.detail for finding in outcome.unchecked] == [
+        "races and uninitialised reads in middle_k, middle_m, middle_n, far_m, far_n, far_k: too large to look at"
+    ]
 
 
 def test_another_order_of_sums_is_valid(tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_what_was_not_looked_at_is_told(tmp_path: Path) -> None:
     runner = FakeRunner(unchecked=(absent,))
     outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(), plan(), runner)
     assert isinstance(outcome, Validated)
-    assert outcome.unchecked == (absent,)
+    assert outcome.unchecked[0] == absent
 
 
 def test_a_kernel_that_knows_the_constant_poisons_is_caught(tmp_path: Path) -> None:
@@ -306,7 +309,7 @@ def test_a_block_that_waits_for_an_earlier_one_is_judged_forward_only_and_that_i
     runner = FakeRunner(look_back)
     outcome = Judge(setup(tmp_path)).judge_candidate(built(), binary(), plan(), runner)
     assert isinstance(outcome, Validated)
-    assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT]
+    assert [f.reason for f in outcome.unchecked] == [Reason.CHECK_ABSENT] * 2  # and far shapes, looked at for bounds
     assert "order of blocks" in outcome.unchecked[0].detail
     assert [c.order for c in runner.conditions].count("backward") == 1
 
@@ -384,7 +387,7 @@ def test_answers_are_worked_out_once_for_all_candidates(tmp_path: Path) -> None:
     assert isinstance(baseline, FakeRunner)
     for _ in range(3):
         assert isinstance(judge.judge_candidate(built(), binary(), plan(), FakeRunner()), Validated)
-    assert len(baseline.conditions) == 6 * 5
+    assert len(baseline.conditions) == 6 * 5 + 6
     assert baseline.loaded == 1
 
 
@@ -400,3 +403,49 @@ def test_more_repeats_make_more_runs(tmp_path: Path) -> None:
     protocol = Protocol(boundary_shapes=0, repeats=4)
     Judge(setup(tmp_path, cases=single, protocol=protocol)).judge_candidate(built(), binary(), plan(), runner)
     assert len(runner.conditions) == 4 * 5 + 1  # and once more for the history over shapes
+
+
+@pytest.mark.parametrize("axis", [(0, "A", 0), (1, "B", 1), (2, "A", 1)])
+def test_a_kernel_that_is_wrong_above_every_case_is_wrong(tmp_path: Path, axis: tuple[int, str, int]) -> None:
+    place, name, at = axis
+
+    def short(inputs: Any, buffers: Any, state: State) -> None:
+        multiply(inputs, buffers, state)
+        if inputs[name].shape[at] > 7000:
+            buffers["C"][:] = 0
+
+    large = contract(dimensions={name: Range(minimum=1, maximum=8192) for name in "mnk"})
+    outcome = judged(tmp_path, short, contract=large)
+    assert isinstance(outcome, Invalid)
+    assert outcome.cases[-1].case == f"far_{'mnk'[place]}"
+    assert outcome.cases[-1].dimensions["mnk"[place]] == 8192
+
+
+def test_sizes_that_no_shape_reaches_are_told(tmp_path: Path) -> None:
+    vast = contract(dimensions={name: Range(minimum=1, maximum=10**8 if name == "k" else 512) for name in "mnk"})
+    outcome = judged(tmp_path, multiply, contract=vast)
+    assert isinstance(outcome, Validated)
+    assert re.search(r"k above [0-9,]{6,9} \(the contract allows 100,000,000\)$", outcome.unchecked[-1].detail)
+    assert outcome.unchecked[-1].reason is Reason.CHECK_ABSENT
+
+
+def test_a_kernel_for_far_shapes_alone_is_looked_at_closely_once(tmp_path: Path) -> None:
+    large = contract(dimensions={name: Range(minimum=1, maximum=4096) for name in "mnk"})
+    near, far = plan(when="k <= 1035").variants[0], with_entry(plan().variants[0], "far")
+    runner = FakeRunner()
+    judge = Judge(setup(tmp_path, contract=large))
+    outcome = judge.judge_candidate(built(), binary(), LaunchPlan(variants=(near, far)), runner)
+    assert isinstance(outcome, Validated)
+    closely = [c.checks for c in runner.conditions[60:]].count("all")
+    assert closely >= 1
+
+
+def test_too_much_work_in_a_far_shape_does_not_count_against_a_candidate(tmp_path: Path) -> None:
+    def slow(inputs: Arrays, buffers: Arrays, state: State) -> Finding | None:
+        multiply(inputs, buffers, state)
+        return finding(Reason.ENDLESS_LOOP) if max(inputs["A"].shape) == 512 else None
+
+    outcome = judged(tmp_path, slow)
+    assert isinstance(outcome, Unchecked)
+    assert outcome.reason is Reason.CHECK_ABSENT
+    assert "far_m" in outcome.detail

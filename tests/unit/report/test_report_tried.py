@@ -16,7 +16,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.plan import DType
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.texts import plain
-from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS
+from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS, domain_tried
 
 GO = STORIES["go"]()
 
@@ -56,7 +56,9 @@ def test_without_a_winner_they_are_the_baselines() -> None:
 def test_only_dimensions_that_fall_short_are_named() -> None:
     spans = {"M": Range(minimum=1, maximum=400, multiple_of=128), "N": Range(minimum=1, maximum=257)}
     shown = of_shapes(contracted(dimensions={**spans, "K": Range(minimum=1, maximum=320)}))
-    assert "public cases and boundary shapes: 256 of 257 for N. Sealed" in shown  # M has no multiple above 384
+    assert (
+        "public cases, boundary shapes and far ones: 256 of 257 for N. Sealed" in shown
+    )  # M: no multiple is above 384
     assert of_shapes(contracted(dimensions={name: Range(minimum=1, maximum=256) for name in "MNK"})) == ""
 
 
@@ -124,3 +126,13 @@ def test_integers_without_bounds_stay_near_zero_but_in_wide_draws() -> None:
         bounds = integer_bounds(distribution, (None, None), (-(2**31), 2**31 - 1))
         drawn = draw_integers(distribution, bounds, Span((20_000,), 64, True), rng)
         assert np.abs(drawn).max() <= DRAWN_INTEGERS
+
+
+def test_dimensions_that_were_large_alone_are_told() -> None:
+    start = "That a kernel is right where several dimensions are large at once."
+    usual = GO.qualification.cases[0].baseline
+    far = msgspec.structs.replace(usual, case="far_K", dimensions={"M": 1, "N": 3, "K": 8192}, draws=1)
+    assert not any(line.startswith(start) for line in domain_tried(GO.lock, (usual,), "the baseline"))
+    told = [line for line in domain_tried(GO.lock, (usual, far), "the baseline") if line.startswith(start)]
+    assert len(told) == 1
+    assert told[0].endswith("beside small ones and with one draw of values.")

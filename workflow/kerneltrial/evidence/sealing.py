@@ -7,6 +7,7 @@ from pathlib import Path
 from kerneltrial.evidence import chain
 from kerneltrial.evidence.manifest import manifest, sha256
 from kerneltrial.evidence.problem import EvidenceProblem
+from kerneltrial.inputs.far import sealed_far_cases
 from kerneltrial.inputs.holdout import commitment, draw_holdout, sealed_performance
 from kerneltrial.records.case import Case, HoldoutDomain
 from kerneltrial.records.decision import Decision
@@ -20,7 +21,8 @@ from kerneltrial.store.signed import Signed
 def sealed_cases(lock: Lock, domain: HoldoutDomain, salt: bytes, candidate: str) -> tuple[Case, ...]:
     """All sealed cases of a candidate, as the holdout stage judged them."""
     drawn = draw_holdout(domain, lock.contract, salt, candidate)
-    return (*drawn, *sealed_performance(lock.cases, salt, candidate))
+    far = sealed_far_cases(lock.contract, lock.cases, salt, candidate)
+    return (*drawn, *far, *sealed_performance(lock.cases, salt, candidate))
 
 
 def seal(results: Path, lock: Lock, terms: Terms, decision: Decision, cases: Mapping[str, tuple[Case, ...]]) -> Seal:

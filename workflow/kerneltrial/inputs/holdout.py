@@ -6,12 +6,12 @@ is fixed, and anybody can repeat the draw once the salt is revealed.
 
 import hashlib
 import hmac
-import math
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from kerneltrial.inputs.digits import drawn, step_of
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.case import Case, Cases, Generated, HoldoutDomain, Stored
@@ -38,8 +38,9 @@ def check_holdout(domain: HoldoutDomain, contract: Contract, path: Path) -> None
                 f"{whole.minimum} to {whole.maximum}"
             )
         if _choices(span, whole) < 1:
+            step = step_of(span, whole)
             raise InputProblem(
-                f"{path}: dimensions.{name}: no multiple of {_step(span, whole)} from {span.minimum} to {span.maximum}"
+                f"{path}: dimensions.{name}: no multiple of {step} from {span.minimum} to {span.maximum}"
             )
     if not domain.distributions:
         raise InputProblem(f"{path}: distributions: name at least one")
@@ -59,7 +60,7 @@ def draw_holdout(domain: HoldoutDomain, contract: Contract, salt: bytes, candida
     cases: list[Case] = []
     for number in range(domain.count):
         dimensions = {
-            name: _drawn(domain.dimensions[name], span, rng) for name, span in sorted(contract.dimensions.items())
+            name: drawn(domain.dimensions[name], span, rng) for name, span in sorted(contract.dimensions.items())
         }
         source = Generated(distribution=domain.distributions[number % len(domain.distributions)])
         cases.append(
@@ -98,19 +99,6 @@ def commitment(salt: bytes) -> str:
     return hashlib.sha256(salt).hexdigest()
 
 
-def _step(span: Range, whole: Range) -> int:
-    return math.lcm(span.multiple_of, whole.multiple_of)
-
-
 def _choices(span: Range, whole: Range) -> int:
-    step = _step(span, whole)
+    step = step_of(span, whole)
     return span.maximum // step - -(-span.minimum // step) + 1
-
-
-def _drawn(span: Range, whole: Range, rng: np.random.Generator) -> int:
-    """Choose a number of binary digits evenly, then a value with so many evenly: whole numbers all the way."""
-    step = _step(span, whole)
-    least, most = -(-span.minimum // step), span.maximum // step
-    digits = int(rng.integers(least.bit_length(), most.bit_length(), endpoint=True))
-    low, high = max(least, 2 ** (digits - 1)), min(most, 2**digits - 1)
-    return step * int(rng.integers(low, high, endpoint=True))

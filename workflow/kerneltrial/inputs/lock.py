@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kerneltrial.inputs.far import sealed_far_cases
 from kerneltrial.inputs.holdout import sealed_performance
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import TrialInputs
@@ -51,8 +52,14 @@ def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, iden
         model_prices=_prices(asked["prices.model"]),
         command=convert(Command, asked["command"]),
         stop=asked["stop"],
-        holdout_count=inputs.holdout.count + len(sealed_performance(inputs.cases, b"", "")),
+        holdout_count=_sealed_count(inputs),
     )
+
+
+def _sealed_count(inputs: TrialInputs) -> int:
+    """How many sealed cases each candidate meets; their number hangs on no salt."""
+    far = sealed_far_cases(inputs.contract, inputs.cases, b"", "")
+    return inputs.holdout.count + len(far) + len(sealed_performance(inputs.cases, b"", ""))
 
 
 def _prices(asked: Mapping[str, Any]) -> ModelPrices | NoModelPrices:

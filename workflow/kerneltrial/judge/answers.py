@@ -68,9 +68,9 @@ class Answers:
                 self._baseline[key] = {error.output: error for error in errors}
             return self._baseline[key]
 
-    def baseline_errors(self, cases: Iterable[Case], draws: int) -> dict[str, tuple[tuple[BaselineError, ...], ...]]:
-        """The baseline's errors by case and draw, for the record of the qualification."""
-        return {c.name: tuple(tuple(self.baseline(c, draw).values()) for draw in range(draws)) for c in cases}
+    def baseline_errors(self, asked: Iterable[tuple[Case, int]]) -> dict[str, tuple[tuple[BaselineError, ...], ...]]:
+        """The baseline's errors by case and draw, for the qualification's record; `asked`: cases and their draws."""
+        return {c.name: tuple(tuple(self.baseline(c, draw).values()) for draw in range(draws)) for c, draws in asked}
 
     def _draw(self, case: Case, draw: int) -> Drawn:
         contract = self._setup.contract

@@ -12,7 +12,7 @@ The second run also takes blocks and threads in the other order, where the devic
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import msgspec
@@ -76,14 +76,32 @@ class CaseWork:
 
     def judge(self, call: Call, draws: int, level: LevelOf) -> CaseResult:
         """Run and compare until the first fault; `DeviceProblem` passes through."""
+        return self._judged(call, list(self._schedule(draws)), level)
+
+    def judge_once(self, call: Call, level: LevelOf) -> CaseResult:
+        """One run of the first draw, over memory that is all NaN: for what is large and looked at for its size.
+
+        A tile may make far more work of such a call than the contract counts: a spent budget is then no fault.
+        """
+        result = self._judged(call, [(0, 0)], level)
+        if result.finding is None or result.finding.reason is not Reason.ENDLESS_LOOP:
+            return result
+        detail = f"case {self._case.name}: too much work here, or endless: {result.finding.detail}"
+        dear = Finding(reason=Reason.CHECK_ABSENT, detail=detail)
+        verdict = msgspec.structs.replace(result.verdict, findings=(dear,))
+        return replace(result, verdict=verdict, finding=dear)
+
+    def _judged(self, call: Call, schedule: list[tuple[int, int]], level: LevelOf) -> CaseResult:
         first: dict[int, Run] = {}
         try:
-            return self._result(self._all_runs(call, draws, level, first), first.get(0))
+            return self._result(self._all_runs(call, schedule, level, first), first.get(0))
         except Refused as refused:
             return self._result(refused.finding, None)
 
-    def _all_runs(self, call: Call, draws: int, level: LevelOf, first: dict[int, Run]) -> Finding | None:
-        for draw, turn in self._schedule(draws):
+    def _all_runs(
+        self, call: Call, schedule: list[tuple[int, int]], level: LevelOf, first: dict[int, Run]
+    ) -> Finding | None:
+        for draw, turn in schedule:
             drawn = self._answers.drawn(self._case, draw)
             run = self._run(call, drawn, self._conditions(draw, turn, level(draw, turn)))
             self._unchecked.update(dict.fromkeys(run.unchecked))

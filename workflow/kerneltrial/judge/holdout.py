@@ -10,11 +10,12 @@ from typing import Literal
 import msgspec
 
 from kerneltrial.devices.device import Binary, DeviceProblem
+from kerneltrial.inputs.far import sealed_far_cases
 from kerneltrial.inputs.holdout import draw_holdout, sealed_performance
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Subject
 from kerneltrial.judge.validation import Judge, ValidationOutcome
 from kerneltrial.records.build import Built
-from kerneltrial.records.case import HoldoutDomain
+from kerneltrial.records.case import Case, HoldoutDomain
 from kerneltrial.records.holdout import HoldoutVerdict
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.validation import Invalid, Validated
@@ -37,7 +38,7 @@ def judge_holdout(
     except Exception as fault:
         problem = f"{type(fault).__name__} in a sealed case"
     else:
-        count = domain.count + len(sealed_performance(setup.cases, salt, built.candidate))
+        count = domain.count + len(_once(setup, salt, built))
         return HoldoutVerdict(candidate=built.candidate, verdict=_verdict(outcome), cases=count)
     # Raised here, not in the handler: what was caught is no part of this exception's chain.
     raise JudgeProblem(
@@ -47,7 +48,7 @@ def judge_holdout(
 
 
 def _judged(setup: JudgeSetup, domain: HoldoutDomain, salt: bytes, subject: Subject, built: Built) -> ValidationOutcome:
-    """First the drawn shapes, with every draw and check; then the performance shapes, once, on sealed values.
+    """First the drawn shapes, with every draw and check; then, once each, far shapes and the performance shapes.
 
     Each by a judge of its own: its answers are forgotten with it.
     """
@@ -56,8 +57,17 @@ def _judged(setup: JudgeSetup, domain: HoldoutDomain, salt: bytes, subject: Subj
     if not isinstance(outcome, Validated):
         return outcome
     once = dataclasses.replace(setup, protocol=msgspec.structs.replace(setup.protocol, draws_per_case=1))
-    sealed = sealed_performance(setup.cases, salt, built.candidate)
-    return Judge(once).judge_subject(built.candidate, subject, sealed, closely=False) if sealed else outcome
+    sealed, far = _once(setup, salt, built), _far(setup, salt, built)
+    return Judge(once, far).judge_subject(built.candidate, subject, sealed, closely=False) if sealed else outcome
+
+
+def _once(setup: JudgeSetup, salt: bytes, built: Built) -> list[Case]:
+    """Far shapes, and the performance cases on sealed values."""
+    return [*_far(setup, salt, built), *sealed_performance(setup.cases, salt, built.candidate)]
+
+
+def _far(setup: JudgeSetup, salt: bytes, built: Built) -> list[Case]:
+    return sealed_far_cases(setup.contract, setup.cases, salt, built.candidate)
 
 
 def _verdict(outcome: ValidationOutcome) -> Literal["held", "failed", "unchecked"]:

@@ -26,6 +26,11 @@ class Sized:
     operations: int
     call: Call
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that the call launches, in order."""
+        return tuple(launch.entry for launch in self.call.launches)
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -78,7 +83,7 @@ def _by_kernels(cases: Sequence[Sized]) -> Iterable[list[Sized]]:
     """Cases in groups that launch the same kernels."""
     groups: dict[tuple[str, ...], list[Sized]] = {}
     for case in cases:
-        groups.setdefault(tuple(launch.entry for launch in case.call.launches), []).append(case)
+        groups.setdefault(case.kernels, []).append(case)
     return groups.values()
 
 

@@ -1,4 +1,7 @@
-"""A candidate's validation: every case, cheapest first, until the first fault (DESIGN.md section 6)."""
+"""A candidate's validation: every case, cheapest first, until the first fault (DESIGN.md section 6).
+
+Far shapes come last and are run once: a tile makes much work of a thin call, and their point is the size.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ from kerneltrial.devices.device import Binary, Run
 from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.far import far_cases, out_of_reach
 from kerneltrial.inputs.resolve import PlanProblem
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.casework import CaseWork, turns
@@ -46,13 +50,23 @@ class Prepared:
 
 
 class Judge:
-    """Judges candidates one after another; answers are kept between them."""
+    """Judges candidates one after another; answers are kept between them.
 
-    def __init__(self, setup: JudgeSetup) -> None:
+    `far` are those of the cases that are run once, for their size; the public far shapes where none are given.
+    """
+
+    def __init__(self, setup: JudgeSetup, far: Sequence[Case] | None = None) -> None:
         self.setup = setup
         self.answers = Answers(setup)
         shapes = boundary_shapes(setup.contract, setup.cases, setup.protocol.boundary_shapes, setup.seed)
-        self.cases = (*setup.cases.cases, *boundary_cases(shapes, setup.seed))
+        if far is None:
+            far = far_cases(setup.contract, setup.cases, setup.seed) if setup.protocol.boundary_shapes else ()
+        self.cases = (*setup.cases.cases, *boundary_cases(shapes, setup.seed), *far)
+        self._far = frozenset(case.name for case in far)
+
+    def draws(self, case: Case) -> int:
+        """How many draws a case gets: a far shape has one."""
+        return 1 if case.name in self._far else self.setup.protocol.draws_per_case
 
     def judge_candidate(self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls) -> ValidationOutcome:
         """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
@@ -84,6 +98,7 @@ class Judge:
         if ended is not None:
             return _ended(identity, ended, verdicts, checks, tuple(unchecked))
         unchecked.update(dict.fromkeys(left_out(prepared.sized, prepared.levels)))
+        unchecked.update(dict.fromkeys(self._out_of_reach(cases)))
         return Validated(candidate=identity, cases=tuple(verdicts), checks=checks, unchecked=tuple(unchecked))
 
     def _all_cases(
@@ -93,7 +108,9 @@ class Judge:
         first: Run | None = None
         for case, call in prepared.cases:
             work = CaseWork(self.setup, self.answers, subject, case)
-            result = work.judge(call, self.setup.protocol.draws_per_case, prepared.levels.of(case.name))
+            level = prepared.levels.of(case.name)
+            far = case.name in self._far
+            result = work.judge_once(call, level) if far else work.judge(call, self.draws(case), level)
             verdicts.append(result.verdict)
             unchecked.update(dict.fromkeys(result.unchecked))
             if result.finding is not None:
@@ -123,13 +140,24 @@ class Judge:
                 return problem.finding
             work = evaluate(contract.operations, case.dimensions)
             found.append((Sized(case=case.name, operations=work, call=call), case))
-        found.sort(key=lambda pair: pair[0].operations)
+        found.sort(key=lambda pair: (pair[0].case in self._far, pair[0].operations))
         sized = tuple(s for s, _ in found)
+        near = [s for s in sized if s.case not in self._far]
+        known = {s.kernels for s in near}
+        near += [s for s in sized if s.kernels not in known]  # kernels that are launched for far shapes alone
         return Prepared(
             cases=tuple((c, s.call) for s, c in found),
             sized=sized,
-            levels=choose(sized, protocol.draws_per_case * turns(protocol)) if closely else BOUNDS_ALONE,
+            levels=choose(near, protocol.draws_per_case * turns(protocol)) if closely else BOUNDS_ALONE,
         )
+
+    def _out_of_reach(self, cases: Sequence[Case]) -> tuple[Finding, ...]:
+        """Sizes that the contract allows and no case tries, where far shapes are among the cases."""
+        if self._far.isdisjoint(case.name for case in cases):
+            return ()
+        ranges = out_of_reach(self.setup.contract, self.setup.cases)
+        detail = f"sizes that are too much work here: {'; '.join(ranges)}"
+        return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),) if ranges else ()
 
     def _checks(self, screened: bool, levels: Levels | None) -> tuple[str, ...]:
         first = ("screen",) if screened else ()

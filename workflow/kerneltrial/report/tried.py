@@ -34,10 +34,22 @@ def domain_tried(lock: Lock, verdicts: Sequence[CaseVerdict], whose: str) -> Ite
     if short:
         yield (
             f"That a kernel is right in the largest shapes that the contract allows. The largest that ran of {whose}, "
-            f"in public cases and boundary shapes: {words.listed(short)}. Sealed cases may be larger, but only within "
-            "their own domain."
+            f"in public cases, boundary shapes and far ones: {words.listed(short)}. Sealed cases go no further."
+        )
+    if any(_is_far(verdict, lock) for verdict in verdicts):
+        yield (
+            "That a kernel is right where several dimensions are large at once. Beyond the public cases each dimension "
+            "was tried alone, beside small ones and with one draw of values."
         )
     yield from _values(lock)
+
+
+def _is_far(verdict: CaseVerdict, lock: Lock) -> bool:
+    """Whether a dimension is larger than in every public case."""
+    return verdict.draws == 1 and any(
+        size > max(case.dimensions.get(name, 0) for case in lock.cases.cases)
+        for name, size in verdict.dimensions.items()
+    )
 
 
 def _largest(name: str, verdicts: Sequence[CaseVerdict]) -> int:

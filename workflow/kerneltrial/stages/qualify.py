@@ -54,7 +54,7 @@ def run(job: Job) -> Qualification:
         judge = Judge(g.setup(subject(baseline)))
         reference = subject(kernels["reference"]) if "reference" in kernels else None
         qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
-        errors = judge.answers.baseline_errors(judge.cases, lock.protocol.draws_per_case)
+        errors = judge.answers.baseline_errors((case, judge.draws(case)) for case in judge.cases)
         performance = _performance(g, baseline, judge.answers)
         compilers = compilers_of(g, baseline, judge.answers)
         profile = profile_of(g, baseline)
