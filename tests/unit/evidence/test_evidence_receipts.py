@@ -97,7 +97,7 @@ def none(results, keys, lock=LOCKED, agreed_terms=TERMS):
 
 def test_what_does_not_count_says_why(kept, people, tmp_path):
     keys = people.usual
-    assert none(tmp_path / "nothing", keys) == "there is none"
+    assert none(tmp_path / "nothing", keys) == "there is no reviewer's signature"
     assert "names no reviewers" in none(kept, None)
     other = msgspec.structs.replace(LOCKED, seed=LOCKED.seed + 1)
     assert "does not count" in none(kept, keys, lock=other)

@@ -59,3 +59,25 @@ def test_what_was_caught_is_a_count_of_the_table() -> None:
 def test_the_best_is_compared_with_its_parent_where_it_has_one() -> None:
     found = [difference(report_inputs(STORIES[name]())) for name in STORIES]
     assert all(text == "" or text.startswith("--- parent ") for text in found)
+
+
+def test_rows_are_the_public_cases_as_they_are_locked_then_boundary_shapes_by_number_with_their_shapes() -> None:
+    inputs = report_inputs(STORIES["go"]())
+    found = heat(inputs)
+    assert found is not None
+    public = [case.name for case in inputs.lock.cases.cases if case.name in found.cases]
+    assert list(found.cases[: len(public)]) == public
+    numbers = [int(name.removeprefix("boundary_")) for name in found.cases[len(public) :]]
+    assert numbers == sorted(numbers)
+    case = next(case for case in inputs.lock.cases.cases if case.name == found.cases[0])
+    assert found.labels[0] == f"{case.name}  " + ", ".join(f"{k} {v}" for k, v in sorted(case.dimensions.items()))
+
+
+def test_few_attempts_stand_apart_and_their_label_is_whole() -> None:
+    svg = drawing(Heat(cases=("a",), attempts=2, cells=((0, 0),)), SAY)
+    root = ElementTree.fromstring(svg)
+    cells = [(float(r.attrib["x"]), float(r.attrib["width"])) for r in root.iter() if r.tag.endswith("rect")]
+    assert cells[0][0] + cells[0][1] < cells[1][0]
+    label = [text for text in root.iter() if text.tag.endswith("text")][-1]
+    assert label.text == "attempt 1 – 2"
+    assert float(label.attrib["x"]) + 6 * len(label.text) <= float(root.attrib["width"])

@@ -28,6 +28,7 @@ from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.report import words
+from kerneltrial.report.amendments import changes
 from kerneltrial.report.render import contents, render
 from kerneltrial.store.canonical import convert, digest
 from kerneltrial.store.problem import StoreProblem
@@ -290,7 +291,7 @@ def test_a_winner_that_was_wrong_at_the_confirmation_is_no_go_in_plain_words() -
     text, summary = decided_again(trial, confirmation=msgspec.structs.replace(trial.confirmation, outcome=outcome))
     shown = html.unescape(text)
     assert "<strong>NO-GO</strong>" in text
-    assert "<strong>Right on the public cases.</strong> the winner was right in the search and wrong at the" in shown
+    assert "<strong>Right on the public cases.</strong> The winner was right in the search and wrong at the" in shown
     assert "wrong values, square_256, draw 3: 9 of 65536 elements of C are wrong" in shown
     assert "it was not right again there, so the figure counts for nothing" in shown
     assert summary["failed_rules"] == ["correct_on_public_cases"]
@@ -349,3 +350,22 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path, mon
 def test_every_reason_reads_as_words() -> None:
     for code in Reason:
         assert "_" not in words.reason(code)
+
+
+@pytest.mark.parametrize("story", ["failures", "go", "cpu"])
+def test_the_markdown_says_the_pages_words_in_the_pages_order(story: str) -> None:
+    """Rules in the same order; of terms that were changed, what was changed and in the same words."""
+    inputs = report_inputs(STORIES[story]())
+    text = contents(inputs)["report.md"].decode().replace("\\", "")
+    shown = html.unescape(rendered(story))
+    titles = [words.RULES[rule.rule] for rule in words.by_weight(inputs.decision.rules)]
+    table = shown[shown.index("<h2>Reasons") :]
+    assert sorted(titles, key=lambda title: text.index(f"| {title} |")) == titles
+    assert sorted(titles, key=lambda title: table.index(f">{title}<")) == titles
+    assert ("The terms were changed after the lock, so this verdict" in text) == inputs.decision.post_hoc
+    changed = [line for lines in changes(inputs.terms) for line in lines]
+    assert all(line in text and line in shown for line in changed)
+    assert ("Amendment 1: " in text) == bool(changed)
+    for rule in inputs.decision.rules:
+        assert words.sentence(rule.seen)[-1] in ".!?…"
+        assert words.visible(words.sentence(rule.seen)) in shown

@@ -50,9 +50,10 @@ def _without_winner(grounds: Grounds, rule: RuleName, asked: str) -> RuleResult:
 def held_on_holdout(grounds: Grounds) -> RuleResult:
     """The winner was right on the sealed cases too."""
     rule: RuleName = "held_on_holdout"
-    asked = f"right on {plural(grounds.lock.holdout_count, 'sealed case')} that no proposer saw"
+    sealed = plural(grounds.lock.holdout_count, "sealed case")
+    asked = f"right on {sealed} that no proposer saw (drawn shapes, and the performance cases on sealed values)"
     if isinstance(grounds.winner, Winner):
-        return Passed(rule=rule, asked=asked, seen="the winner was right on all of them", example=False)
+        return Passed(rule=rule, asked=asked, seen=f"the winner was right on {sealed}", example=False)
     reached = [standing for standing in grounds.candidates if standing.valid]
     if any(standing.held for standing in reached):
         seen = f"{sum(standing.held for standing in reached)} of {plural(len(reached), 'candidate')} held"

@@ -24,4 +24,4 @@ class Receipt(Record, tag_field="state", tag="received"):
 class NoReceipt(Record, tag_field="state", tag="none"):
     """Nobody outside the trial has signed for the lock in time, and why what there is does not count."""
 
-    why: str = "there is none"
+    why: str = "there is no reviewer's signature"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kerneltrial.decide import amounts
 from kerneltrial.records.decision import Payback, Unknown
 from kerneltrial.report import words
+from kerneltrial.report.amendments import changes
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.texts import Say
@@ -33,16 +34,21 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
     yield ""
     yield say(words.MEANING[decided.outcome])
     if decided.example:
-        yield f"\n**{say('Example terms.')}** {escaped(inputs.terms.now.why_example)}."
+        said = "Calls, hours or prices are an example's, not yours:"
+        yield f"\n**{say('Example terms.')}** {say(said)} {escaped(inputs.terms.now.why_example)}."
     if decided.post_hoc:
-        yield f"\n**{say('Post hoc.')}**"
+        said = "The terms were changed after the lock, so this verdict was not fixed in advance."
+        yield f"\n**{say('Post hoc.')}** {say(said)}\n"
+        for number, lines in enumerate(changes(inputs.terms), 1):
+            yield f"- {say('Amendment %(n)s', n=number)}: {escaped('; '.join(lines)) or say('nothing')}"
     yield ""
     yield f"| {say('Rule')} | {say('Result')} | {say('What was seen')} | {say('What is asked')} |"
     yield "| --- | --- | --- | --- |"
-    for rule in decided.rules:
+    for rule in words.by_weight(decided.rules):
         result = say(type(rule).__name__.lower())
         more = f" {say('To settle it:')} {escaped(rule.settled_by)}." if isinstance(rule, Unknown) else ""
-        yield f"| {say(words.RULES[rule.rule])} | {result} | {escaped(rule.seen)}.{more} | {escaped(rule.asked)} |"
+        seen = escaped(words.sentence(rule.seen)) + more
+        yield f"| {say(words.RULES[rule.rule])} | {result} | {seen} | {escaped(rule.asked)} |"
     yield ""
     yield from _money(inputs, say)
     yield ""

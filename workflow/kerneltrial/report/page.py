@@ -92,6 +92,7 @@ def _environment(language: Language) -> "jinja2.Environment":
         plain=amounts.plain,
         plural=amounts.plural,
         short=words.short,
+        sentence=words.sentence,
         kind=lambda value: type(value).__name__,
     )
     return environment
@@ -103,21 +104,19 @@ def _harmless(value: Any) -> Any:
 
 
 def _rules(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
-    """Rules for the page: failed ones first, then unknown, then passed, each in the protocol's order."""
-    order = {"failed": 0, "unknown": 1, "passed": 2}
-    listed = [
+    """Rules for the page, the weightiest first."""
+    return [
         {
             "title": say(words.RULES[rule.rule]),
             "name": rule.rule,
             "result": type(rule).__name__.lower(),
             "asked": rule.asked,
-            "seen": rule.seen,
+            "seen": words.sentence(rule.seen),
             "example": rule.example,
             "settled_by": rule.settled_by if isinstance(rule, Unknown) else "",
         }
-        for rule in inputs.decision.rules
+        for rule in words.by_weight(inputs.decision.rules)
     ]
-    return sorted(listed, key=lambda rule: order[rule["result"]])
 
 
 def _next_steps(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from kerneltrial.decide.standing import Fate
-from kerneltrial.records.decision import Outcome, RuleName, Stop
+from kerneltrial.records.decision import Outcome, RuleName, RuleResult, Stop
 from kerneltrial.records.reason import Reason
 
 MEANING: dict[Outcome, str] = {
@@ -85,6 +85,25 @@ _REASONS: dict[Reason, str] = {
 def reason(code: Reason) -> str:
     """A reason code in words."""
     return _REASONS.get(code, code.value.replace("_", " "))
+
+
+def sentence(text: str) -> str:
+    """A record's words as a whole sentence; a name in front keeps its letters.
+
+    >>> sentence("no vendor library was timed"), sentence("workload.example is true"), sentence("0.9×, counted.")
+    ('No vendor library was timed.', 'workload.example is true.', '0.9×, counted.')
+    """
+    if not text:
+        return text
+    first = text.split(maxsplit=1)[0]
+    opened = text[0].upper() + text[1:] if first.strip(",;:").isalpha() else text
+    return opened if opened.endswith((".", "!", "?", "…")) else f"{opened}."
+
+
+def by_weight(rules: Sequence[RuleResult]) -> list[RuleResult]:
+    """Failed rules first, then unknown ones, then passed, each in the protocol's order."""
+    order = {"Failed": 0, "Unknown": 1, "Passed": 2}
+    return sorted(rules, key=lambda rule: order[type(rule).__name__])
 
 
 def listed(parts: Sequence[str]) -> str:
