@@ -98,7 +98,7 @@ def test_every_rule_and_every_attempt_is_there(told: tuple[Trial, str]) -> None:
     shown = html.unescape(text)
     for rule in trial.decision.rules:
         assert words.RULES[rule.rule] in shown
-        assert words.visible(rule.seen) in shown
+        assert words.visible(words.sentence(rule.seen)) in shown
         assert rule.asked in shown
     for candidate in report_inputs(trial).candidates:
         assert candidate in shown
