@@ -34,9 +34,53 @@ def test_the_shipped_contract_says_what_it_should(trial: Any) -> None:
     assert array_shapes(contract, {"m": 2, "n": 3, "k": 5}) == {"a": (2, 5), "b": (5, 3), "c": (2, 3)}
 
 
+SCALAR = {"kind": "scalar", "name": "alpha", "dtype": "float32"}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("value", ["1e999999999", "-1e999999999", "1e-999999999", "0e999999999", "9" * 1001])
+def test_a_number_that_would_fill_the_memory_is_refused_at_once(trial: Any, dtype: str, value: str) -> None:
+    trial.edit(CONTRACT, arguments__3=SCALAR | {"dtype": dtype, "value": value})
+    said = problem(lambda: read_contract(trial.path(CONTRACT)))
+    assert "arguments.alpha.value" in said
+    assert "1e-400 to 1e400" in said
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float32", "1e39"),
+        ("float32", "-3.5e38"),
+        ("float32", "1e-46"),
+        ("float32", "1e400"),
+        ("float64", "1e309"),
+        ("float64", "1e-330"),
+        ("int32", "2147483648"),
+        ("int64", "1e19"),
+        ("int32", "0.5"),
+    ],
+)
+def test_a_scalar_that_its_type_does_not_hold_is_refused(trial: Any, dtype: str, value: str) -> None:
+    trial.edit(CONTRACT, arguments__3=SCALAR | {"dtype": dtype, "value": value})
+    said = problem(lambda: read_contract(trial.path(CONTRACT)))
+    assert "arguments.alpha" in said
+    assert f"does not fit {dtype}" in said
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("float32", "3.4028234e38"), ("float32", "1e-45"), ("float64", "1.7e308"), ("float32", "0")]
+)
+def test_a_scalar_at_the_end_of_its_type_is_taken(trial: Any, dtype: str, value: str) -> None:
+    trial.edit(CONTRACT, arguments__3=SCALAR | {"dtype": dtype, "value": value})
+    read_contract(trial.path(CONTRACT))
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"arguments__0__high": "1e39", "arguments__0__specials": []}, ["arguments.a", "does not fit float32"]),
+        ({"tolerances__c__relative": "1e-999999999"}, ["tolerances.c.relative", "1e-400"]),
         ({"arguments__0__shape": ["m", "q"]}, ["arguments.a.shape", "q", "dimensions are k, m, n"]),
         ({"arguments__0__shape": ["m", "9**9**9"]}, ["arguments.a.shape", "**"]),
         ({"arguments__0__shape": ["m - 1", "k"]}, ["arguments.a", "[0, 1]"]),

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from kerneltrial.inputs.documents import read_document, to_record
 from kerneltrial.inputs.documents import with_text_expressions as with_text_expressions
-from kerneltrial.inputs.dtypes import is_float, item_bytes
+from kerneltrial.inputs.dtypes import is_float, item_bytes, narrow, widen
 from kerneltrial.inputs.expressions import RESERVED, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, ScalarArgument, Tolerance
@@ -136,8 +137,9 @@ def _check_array(array: Array, contract: Contract) -> None:
     for bound in (array.low, array.high):
         if bound is not None and not bound.is_finite():
             raise InputProblem(f"arguments.{array.name}: {bound} is no bound; give a finite number or leave it out")
-        if bound is not None and not is_float(array.dtype):
-            _check_integer(f"arguments.{array.name}", bound, array.dtype)
+        if bound is not None:
+            check = _check_float if is_float(array.dtype) else _check_integer
+            check(f"arguments.{array.name}", bound, array.dtype)
     if array.low is not None and array.high is not None and array.low > array.high:
         raise InputProblem(f"arguments.{array.name}: low {array.low} is above high {array.high}")
     _check_specials(array)
@@ -186,12 +188,23 @@ def _check_scalar(scalar: ScalarArgument) -> None:
         raise InputProblem(f"arguments.{scalar.name}: {scalar.value} is not finite")
     if not is_float(scalar.dtype):
         _check_integer(f"arguments.{scalar.name}", scalar.value, scalar.dtype)
+    else:
+        _check_float(f"arguments.{scalar.name}", scalar.value, scalar.dtype)
 
 
 def _check_integer(where: str, value: Decimal, dtype: DType) -> None:
     low, high = integer_range(dtype)
     if value != value.to_integral_value() or not low <= value <= high:
         raise InputProblem(f"{where}: {value} does not fit {dtype}; allowed are integers from {low} to {high}")
+
+
+def _check_float(where: str, value: Decimal, dtype: DType) -> None:
+    """A number that becomes infinite in its type, or zero where it is not, is another number."""
+    held = float(widen(narrow(np.array([float(value)]), dtype), dtype)[0])
+    if not math.isfinite(held) or (held == 0) != (value == 0):
+        raise InputProblem(
+            f"{where}: {value} does not fit {dtype}, which would hold {held}; give a number that it holds"
+        )
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

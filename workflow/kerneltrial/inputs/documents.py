@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from kerneltrial.inputs.extremes import ALLOWED, extremes
 from kerneltrial.inputs.problem import InputProblem
 
 T = TypeVar("T")
@@ -89,9 +90,12 @@ def to_record(document: Any, type_: type[T], where: str) -> T:
     """
     prepared = plain(document)
     try:
-        return msgspec.convert(prepared, type_, strict=False)
+        found = msgspec.convert(prepared, type_, strict=False)
     except msgspec.ValidationError as fault:
         raise InputProblem(f"{where}: {_explain(str(fault), prepared, type_)}") from None
+    for tokens, value in extremes(found):
+        raise InputProblem(f"{where}: {_field(prepared, tokens)}: {str(value)[:80]} is not allowed; {ALLOWED}")
+    return found
 
 
 def plain(value: Any) -> Any:

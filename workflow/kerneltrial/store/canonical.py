@@ -3,11 +3,12 @@
 import hashlib
 import json
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+MOST_DIGITS: Final = 4000  # as long as Python's own integers may be when they are written out
 
 
 def decimal_text(value: Decimal) -> str:
@@ -16,7 +17,7 @@ def decimal_text(value: Decimal) -> str:
     >>> decimal_text(Decimal("1.50")), decimal_text(Decimal("-0.0")), decimal_text(Decimal("1E+2"))
     ('1.5', '0', '100')
     """
-    if not value.is_finite():
+    if not value.is_finite() or not -MOST_DIGITS < value.adjusted() < MOST_DIGITS:  # 1e999999999 is a gigabyte of zeros
         raise ValueError(f"{value} has no canonical form")
     text = format(value, "f")
     if "." in text:
