@@ -125,3 +125,22 @@ def test_an_edited_module_reruns_the_stages_that_import_it(trial, tmp_path, modu
     assert reruns <= ran
     assert not spared & ran
     assert trial.measurements() == measured
+
+
+def everything(trial):
+    """Bytes and times of all files but Snakemake's own notes."""
+    files = (p for p in trial.folder.rglob("*") if p.is_file() and not {".snakemake", ".cache"} & set(p.parts))
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_dry_run_changes_nothing_and_says_what_is_stale(trial):
+    trial.config(prices__gpu_hour_usd="9.99")
+    edited = trial.results / "decision.json"
+    edited.write_bytes(edited.read_bytes().replace(b"outcome", b"0utcome"))
+    before = everything(trial)
+    done = trial.snakemake("-n")
+    assert done.returncode == 0, done.stderr
+    assert everything(trial) == before
+    (line,) = [line for line in done.stderr.splitlines() if "are stale" in line]
+    assert all(f"results/tiny/{name}.json" in line for name in ("terms", "prize", "iterations/0003/cost", "decision"))
+    assert "validation" not in line

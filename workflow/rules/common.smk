@@ -18,6 +18,7 @@ RUN = prepared.prepare(
     Path.cwd(),
     workflow.is_main_process,
     workflow.overwrite_configfiles or workflow.configfiles,
+    dry=workflow.output_settings.dryrun,
 )
 TRIAL = RUN.trial
 

@@ -5,6 +5,7 @@ are current again, so that Snakemake sees only *missing* and *up to date*, with 
 """
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -43,6 +44,10 @@ class Digests:
             self._known[path] = envelopes.body_digest(envelope) if envelope else ABSENT
         return self._known[path]
 
+    def expect(self, path: str, envelope: Envelope) -> None:
+        """The record that will lie there."""
+        self._known[path] = envelopes.body_digest(envelope)
+
     def forget(self, path: str) -> None:
         """The record is to be made: what was made from it is stale."""
         self._known[path] = ABSENT
@@ -62,11 +67,11 @@ def made_from(config: Config, stage: str, iteration: int, digests: Digests, code
     return MadeFrom(code=code, config=config.slice(spec.reads), inputs=inputs)
 
 
-def tidy(config: Config, root: Path) -> list[str]:
+def tidy(config: Config, root: Path, dry: bool = False) -> list[str]:
     """Set stale records aside, take back those that are current again; return the names of those set aside.
 
-    A missing file is a thing that Snakemake always sees, also in a dry run. Current records get the mtime of their
-    newest input, so that Snakemake's comparison of mtimes agrees.
+    A missing file is a thing that Snakemake always sees. Current records get the mtime of their newest input, so that
+    Snakemake's comparison of mtimes agrees. A `dry` one returns the same names and changes nothing.
     """
     trial, digests, gone = config.trial, Digests(root), list[str]()
     prize_is_stale = False
@@ -75,20 +80,41 @@ def tidy(config: Config, root: Path) -> list[str]:
         want = made_from(config, stage, iteration, digests, closure.code_digest(stage))
         envelope = envelopes.read(root / path)
         current = envelope is not None and envelope.made_from == want and _whole(envelope, trial, root)
-        if current and envelope and stage == "propose" and prize_is_stale and _withheld(envelope):
-            current = False
-        _settle(root, [], list(want.inputs))
-        if not current:
+        outlived = current and envelope and stage == "propose" and prize_is_stale and _withheld(envelope)
+        if not dry:
+            _settle(root, [], list(want.inputs))
+        if not current or outlived:
+            aside = _aside(root, trial, stage, iteration, want)
+            kept = None if outlived else _kept(root, trial, aside, want)
             if (root / path).exists():
-                _set_aside(root, trial, path, envelope)
                 gone.append(path)
-            if not _take_back(root, trial, path, stage, iteration, want):
+                if envelope is None:
+                    _say_edited(path, aside.relative_to(root) if kept else None)
+                if not dry:
+                    # one that has the name of what is taken back would take its place
+                    _set_aside(
+                        root, trial, path, None if kept and envelope and envelope.made_from == want else envelope
+                    )
+            if kept is None:
                 digests.forget(path)
                 prize_is_stale |= stage == "prize"
                 continue
+            digests.expect(path, kept)
+            if not dry:
+                _take_back(root / path, aside)
         outputs = [path, *([graph.ledger_path(trial, stage)] if graph.STAGES[stage].ledger else [])]
-        _settle(root, outputs, list(want.inputs))
+        if not dry:
+            _settle(root, outputs, list(want.inputs))
     return gone
+
+
+def _say_edited(path: str, kept: Path | None) -> None:
+    """Somebody's edit goes away: it shall not do so in silence."""
+    then = f"what was made before is put back from {kept}" if kept else "it is made anew"
+    print(
+        f"kerneltrial: {path}: was edited by hand, as its bytes are not those of its own digest; {then}",
+        file=sys.stderr,
+    )
 
 
 def _withheld(envelope: Envelope) -> bool:
@@ -120,14 +146,16 @@ def _set_aside(root: Path, trial: str, path: str, envelope: Envelope | None) -> 
     os.replace(root / path, aside)
 
 
-def _take_back(root: Path, trial: str, path: str, stage: str, iteration: int, want: MadeFrom) -> bool:
-    aside = _aside(root, trial, stage, iteration, want)
+def _kept(root: Path, trial: str, aside: Path, want: MadeFrom) -> Envelope | None:
+    """The record that was set aside and is current again, if any."""
     envelope = envelopes.read(aside)
-    if envelope is None or envelope.made_from != want or not _whole(envelope, trial, root):
-        return False
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    os.replace(aside, root / path)
-    return True
+    current = envelope is not None and envelope.made_from == want and _whole(envelope, trial, root)
+    return envelope if current else None
+
+
+def _take_back(path: Path, aside: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(aside, path)
 
 
 def _settle(root: Path, outputs: list[str], inputs: list[str]) -> None:

@@ -82,17 +82,22 @@ class Prepared:
         return canonical(self.config.slice(graph.STAGES[stage].reads)).decode().strip()
 
 
-def prepare(values: Mapping[str, Any], root: Path, main_process: bool, files: Sequence[str | Path] = ()) -> Prepared:
+def prepare(
+    values: Mapping[str, Any], root: Path, main_process: bool, files: Sequence[str | Path] = (), dry: bool = False
+) -> Prepared:
     """Check the config and ready the results folder; end the process with one line where something is wrong.
 
-    `files` are the config files that Snakemake read; what is wrong with a value is said of the last.
+    `files` are the config files that Snakemake read; what is wrong with a value is said of the last. A `dry` run
+    changes nothing and says what a run would make again.
     """
     try:
         _refuse_duplicate_keys(root)
         config = check(values, root, Path(files[-1]).name if files else "config.yaml")
         guard.announce_run()
         run = Prepared(config, root)
-        if main_process:
+        if main_process and dry:
+            _foretell(run)
+        elif main_process:
             _ready(run)
             run.ending.when_the_process_ends()
         return run
@@ -119,6 +124,22 @@ def _ready(run: Prepared) -> None:
     write_atomic(run.root / run.config_path, canonical(builtins(run.config)))
     freshness.tidy(run.config, run.root)
     say_where_expired(run.trial, run.root)  # what measures refuses by itself
+
+
+def _foretell(run: Prepared) -> None:
+    """Say what is stale, as Snakemake's own list knows only what is missing, or what its own notes tell it of."""
+    if locked.sealed(run.config, run.root):
+        return
+    wrong = locked.problem(run.config, run.root)
+    if wrong:
+        _stop(wrong)
+    gone = freshness.tidy(run.config, run.root, dry=True)
+    if gone:
+        print(
+            f"kerneltrial: {len(gone)} records are stale, and a run would set them aside and make them anew, or take "
+            f"them back from {graph.results(run.trial)}/aside: {', '.join(gone)}",
+            file=sys.stderr,
+        )
 
 
 def _stop(line: str) -> NoReturn:
