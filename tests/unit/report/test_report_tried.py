@@ -13,7 +13,7 @@ from kerneltrial.inputs.distributions import Span, draw_floats, draw_integers, i
 from kerneltrial.records.case import Cases, Distribution, Stored
 from kerneltrial.records.contract import Range
 from kerneltrial.records.lock import Lock
-from kerneltrial.records.plan import DType
+from kerneltrial.records.plan import DType, Scratch
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.texts import plain
 from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS, domain_tried
@@ -136,3 +136,14 @@ def test_dimensions_that_were_large_alone_are_told() -> None:
     told = [line for line in domain_tried(GO.lock, (usual, far), "the baseline") if line.startswith(start)]
     assert len(told) == 1
     assert told[0].endswith("beside small ones and with one draw of values.")
+
+
+@pytest.mark.parametrize(("initial", "told"), [("uninitialised", True), ("zeroed", False), (None, False)])
+def test_what_scratch_of_the_best_candidate_may_keep_within_a_batch_is_said(initial: str | None, told: bool) -> None:
+    inputs = report_inputs(GO)
+    best = inputs.best
+    kept = (Scratch(name="s", dtype="float32", elements="16", initial=initial),) if initial else ()
+    plan = msgspec.structs.replace(best.plan, scratch=kept)
+    inputs.candidates[best.id] = msgspec.structs.replace(best, plan=plan)
+    sentences = [shown.sentence for shown in not_shown(inputs, plain("en"))]
+    assert any("through scratch of its own" in sentence for sentence in sentences) is told
