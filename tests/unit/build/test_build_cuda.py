@@ -79,6 +79,7 @@ def test_constants_of_the_c_library_are_there(workshop) -> None:
 
 def test_headers_that_people_include_out_of_habit_are_there(workshop) -> None:
     names = ["stdint.h", "cstdint", "stddef.h", "limits.h", "float.h", "math.h", "cmath", "stdio.h", "cuda_runtime.h"]
+    names += ["cassert", "assert.h", "cstdio"]
     source = "".join(f"#include <{name}>\n" for name in names) + SCALE.replace(
         "2.0f", "(float)(uint32_t)i * std::uint8_t(3) * (int64_t)FLT_MAX * sqrtf(INT_MAX) * sizeof(size_t)"
     )

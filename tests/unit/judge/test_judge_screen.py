@@ -28,6 +28,18 @@ def entry(*body: str, before: str = "") -> str:
 COUNTER = ".visible .global .align 4 .u32 calls;"
 TABLE = ".global .align 4 .b8 table[8] = {1, 2, 3, 4, 5, 6, 7, 8};"
 
+CONSTANT = ".const .align 4 .u32 c[4];"
+WAIT = ("mbarrier.test_wait.shared.b64 %p1, [%r1], %rd1;", "mov.u64 %rd1, %globaltimer;", "nanosleep.u32 %r1;")
+TEXT = ".extern .func __assertfail (.param .b64 a);\n.global .align 1 .b8 $str[2] = {110, 0};"
+FAILS = (
+    "mov.u64 %rd1, $str;",
+    "cvta.global.u64 %rd2, %rd1;",
+    "{ .reg .b32 temp;",
+    ".param .b64 param0;",
+    "st.param.b64 [param0+0], %rd2;",
+    "call.uni __assertfail, (param0); }",
+)
+
 REFUSED = {
     "stores to a global": entry("st.global.u32 [calls], %r1;", before=COUNTER),
     "adds to a global": entry("atom.global.add.u32 %r1, [calls], 1;", before=COUNTER),
@@ -118,11 +130,49 @@ REFUSED = {
     ),
     "performance counter": entry("mov.u64 %rd1, %pm0_64;"),
     "graph": entry("mov.u64 %rd1, %current_graph_exec;"),
+    "a store by a generic address of constants": entry(
+        "mov.u64 %rd1, c;", "cvta.const.u64 %rd2, %rd1;", "st.u32 [%rd2], 7;", before=CONSTANT
+    ),
+    "a volatile store by a computed address of constants": entry(
+        "mov.u64 %rd1, c;",
+        "add.s64 %rd2, %rd1, 4;",
+        "cvta.const.u64 %rd3, %rd2;",
+        "st.volatile.u32 [%rd3], 7;",
+        before=CONSTANT,
+    ),
+    "an atomic by a generic address of constants": entry(
+        "cvta.const.u64 %rd2, c;", "atom.add.u32 %r1, [%rd2], 1;", before=CONSTANT
+    ),
+    "a generic address of constants that lies in a global": entry(
+        "ld.global.u64 %rd1, [where];",
+        "st.u32 [%rd1], 1;",
+        before=CONSTANT + "\n.global .align 8 .u64 where = generic(c);",
+    ),
+    "a clock beside a barrier, and no sleep": entry(
+        "mbarrier.test_wait.shared.b64 %p1, [%r1], %rd1;", "mov.u64 %rd2, %globaltimer;"
+    ),
+    "another clock beside a wait and a sleep": entry(*WAIT, "mov.u64 %rd2, %clock64;"),
+    "printf beside an assertion": entry(before=".extern .func vprintf (.param .b64 a);\n.extern .func __assertfail;"),
+    "the text of an assertion is written": entry(*FAILS, "st.global.u8 [%rd1], 1;", before=TEXT),
     "comment that does not end": HEAD + "/* trap;",
     "body that does not end": HEAD + ".visible .entry k() { ret;",
 }
 
+UNSURE = {
+    "trap": (entry("@%p1 bra $L1;", "trap;", "$L1:"), "trap"),
+    "assertion": (entry(*FAILS, before=TEXT), "trap"),
+    "profiler": (entry("pmevent 1;"), "trap"),
+    "back-off of a barrier": (entry(*WAIT), "clock"),
+    "reserved shared memory": (entry("mov.u32 %r1, %reserved_smem_offset_begin;"), "placement"),
+}
+
 ALLOWED = {
+    "constants that a generic address reads": entry(
+        "mov.u64 %rd1, c;", "cvta.const.u64 %rd2, %rd1;", "ld.u32 %r1, [%rd2+4];", before=CONSTANT
+    ),
+    "constants with an address that is compared": entry(
+        "mov.u64 %rd1, c;", "setp.lt.u64 %p1, %rd1, %rd2;", "ld.const.u32 %r1, [%rd1];", before=CONSTANT
+    ),
     "nothing special": entry("st.global.u32 [%rd1], 7;"),
     "words in comments": entry("// trap; %clock", "/* %gridid", "st.global.u32 [calls], 1; */"),
     "words in strings": entry('.pragma "trap; %clock";'),
@@ -177,7 +227,7 @@ ALLOWED = {
 
 @pytest.mark.parametrize("ptx", REFUSED.values(), ids=REFUSED)
 def test_refused(ptx: str) -> None:
-    finding = screen(ptx)
+    finding = screen(ptx, trap="reject")
     assert finding is not None
     assert finding.reason is Reason.FORBIDDEN_INSTRUCTION
 
@@ -312,3 +362,12 @@ def test_ptx_that_cannot_be_read_is_refused_whatever_the_policy() -> None:
     allow_all = Screening(**dict.fromkeys(Screening.__struct_fields__, "allow"))
     (finding,) = screened(HEAD + "/* trap;", allow_all)
     assert finding.reason is Reason.FORBIDDEN_INSTRUCTION
+
+
+@pytest.mark.parametrize(("ptx", "topic"), UNSURE.values(), ids=UNSURE)
+def test_what_the_screen_is_unsure_of_asks_a_person(ptx: str, topic: str) -> None:
+    finding = screen(ptx)
+    assert finding is not None
+    assert finding.reason is Reason.NEEDS_REVIEW
+    assert finding.detail.startswith(f"{topic}: line ")
+    assert screen(ptx, **{topic: "allow"}) is None

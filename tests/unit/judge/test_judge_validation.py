@@ -449,3 +449,14 @@ def test_too_much_work_in_a_far_shape_does_not_count_against_a_candidate(tmp_pat
     assert isinstance(outcome, Unchecked)
     assert outcome.reason is Reason.CHECK_ABSENT
     assert "far_m" in outcome.detail
+
+
+def test_a_fault_names_its_case_and_dimensions(tmp_path: Path) -> None:
+    def strays(inputs: Arrays, buffers: Arrays, state: State) -> Finding | None:
+        multiply(inputs, buffers, state)
+        return finding(Reason.OUT_OF_BOUNDS) if inputs["A"].shape == (8, 9) else None
+
+    outcome = judged(tmp_path, strays)
+    assert isinstance(outcome, Invalid)
+    assert outcome.detail == f"case case_0 (m=8, n=7, k=9): {finding(Reason.OUT_OF_BOUNDS).detail}"
+    assert judged(tmp_path, zeros).detail.startswith("case boundary_1 (m=1, n=1, k=1): ")

@@ -39,6 +39,8 @@ STANDARD = {
     "cfloat": "#include <cuda/std/cfloat>\n",
     "math.h": "",
     "cmath": "",
+    "assert.h": "",
+    "cassert": "",
     "stdio.h": "",
     "cstdio": "",
 }

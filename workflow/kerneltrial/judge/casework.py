@@ -86,7 +86,7 @@ class CaseWork:
         result = self._judged(call, [(0, 0)], level)
         if result.finding is None or result.finding.reason is not Reason.ENDLESS_LOOP:
             return result
-        detail = f"case {self._case.name}: too much work here, or endless: {result.finding.detail}"
+        detail = f"too much work here, or endless: {result.finding.detail}"
         dear = Finding(reason=Reason.CHECK_ABSENT, detail=detail)
         verdict = msgspec.structs.replace(result.verdict, findings=(dear,))
         return replace(result, verdict=verdict, finding=dear)

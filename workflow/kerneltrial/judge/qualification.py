@@ -51,9 +51,8 @@ def qualify(judge: Judge, baseline: Digest, reference: Subject | None) -> Qualif
 def _baseline(judge: Judge, identity: Digest) -> tuple[dict[str, CaseVerdict], tuple[Finding, ...]]:
     outcome = judge.judge_subject(identity, judge.setup.baseline, judge.cases, screened=False)
     if isinstance(outcome, Invalid):
-        where = f" in case {_told(outcome.cases[-1])}" if outcome.cases else ""
         raise QualificationProblem(
-            f"the baseline fails{where}: {outcome.reason.value}: {outcome.detail}; correct the baseline, its plan, the "
+            f"the baseline fails: {outcome.reason.value}: {outcome.detail}; correct the baseline, its plan, the "
             "oracle or the contract's tolerances"
         )
     if isinstance(outcome, Unchecked):
@@ -62,10 +61,6 @@ def _baseline(judge: Judge, identity: Digest) -> tuple[dict[str, CaseVerdict], t
             "device or another baseline"
         )
     return {verdict.case: verdict for verdict in outcome.cases}, outcome.unchecked
-
-
-def _told(verdict: CaseVerdict) -> str:
-    return f"{verdict.case} ({', '.join(f'{name}={size}' for name, size in verdict.dimensions.items())})"
 
 
 def _nulls(judge: Judge, case: Case) -> tuple[NullCandidate, ...]:

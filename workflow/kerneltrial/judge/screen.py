@@ -3,14 +3,19 @@
 What is found belongs to a topic of `records.screening`, whose policy says what follows:
 
 - `module_state`: module-scope memory in the `.global` space that is used in any way but read by plain loads (state
-  that outlives a call; tables pass, in `.const` without a look).
+  that outlives a call); the same in `.const`, where a generic address of it is made (else `ld.const` alone reaches it).
 - `clock`, `launch_identity`: registers by which a kernel can tell one call from another: clocks and performance
   counters; the grid's number, the graph that it is launched from.
 - `unknown_function`: functions that the module does not define (`vprintf`, `malloc`, a launch from the device).
-- `trap`: `trap`, `brkpt`. `discard`: what destroys data in the cache.
+- `trap`: what stops the grid or speaks to a tool: `trap`, a failed `assert`, `brkpt`, `pmevent`. It can fake no answer,
+  and the toolkit's own code has it where a grid meets. `discard`: what destroys data in the cache.
 - `cache_policy`: what keeps data in the L2 for a later call: cache policies and hints, `evict_last`.
-- `placement`: registers that tell on which multiprocessor and in which slot a block runs, as no result should.
+- `placement`: registers that tell on which multiprocessor and in which slot a block runs, as no result should, and
+  where the shared memory lies that the system keeps for itself.
 - `dependent_launch`: `griddepcontrol`. Routine where a plan has several launches, so seen only where one has one.
+
+A clock beside a wait for an `mbarrier` and `nanosleep` is how the toolkit's barriers wait before sm_90: what else it is
+good for the screen cannot tell, so that `reject` becomes `review` there.
 
 Refused by no policy but always: PTX above MAX_PTX_BYTES (SOURCE_REFUSED), and PTX that cannot be read to its end.
 """
@@ -34,15 +39,21 @@ _REGISTERS: Final[dict[str, tuple[Topic, str]]] = {
     "%current_graph_exec": ("launch_identity", "the graph that launches it"),
     **dict.fromkeys(("%smid", "%nsmid"), ("placement", "where the block runs")),
     **dict.fromkeys(("%warpid", "%nwarpid"), ("placement", "the slot of a warp")),
+    **dict.fromkeys(
+        (f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1", "2")),
+        ("placement", "where the system's own shared memory lies"),
+    ),
 }
 _OPCODES: Final[dict[str, tuple[Topic, str]]] = {
     "trap": ("trap", "ends the whole grid"),
     "brkpt": ("trap", "waits for a debugger"),
+    "pmevent": ("trap", "signals a profiler"),
     "discard": ("discard", "destroys data in the cache"),
     "createpolicy": ("cache_policy", "makes a cache policy"),
     "applypriority": ("cache_policy", "changes what the cache keeps"),
     "griddepcontrol": ("dependent_launch", "lets launches overlap, and the plan has but one"),
 }
+_ASSERT: Final = "__assertfail"
 _KEEPS_IN_CACHE: Final = frozenset({"L2::cache_hint", "L2::evict_last"})
 # Operands (0 is the result) in which an address may stand. Of `mad`, only the summand; `selp` chooses by a predicate,
 # which cannot come from an address, since nothing that makes a predicate may use one.
@@ -78,7 +89,17 @@ def screen(ptx: str, policy: Screening, *, several_launches: bool = False) -> tu
     actions: dict[Topic, Action] = {topic: getattr(policy, topic) for topic in get_args(Topic)}
     if several_launches:
         actions["dependent_launch"] = "allow"
+    if actions["clock"] == "reject" and _backs_off(found):
+        actions["clock"] = "review"
     return _judged(_sights(found), actions)
+
+
+def _backs_off(found: list[Statement]) -> bool:
+    """Whether the only clock is `%globaltimer`, in a module that waits for an mbarrier and sleeps meanwhile."""
+    waits = any(s.opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait")) for s in found)
+    sleeps = any(s.opcode.startswith("nanosleep") for s in found)
+    clocks = {token for s in found for token in s.tokens if _REGISTERS.get(token, ("",))[0] == "clock"}
+    return waits and sleeps and clocks == {"%globaltimer"}
 
 
 def _judged(sights: Iterable[Sight], actions: dict[Topic, Action]) -> tuple[Finding, ...]:
@@ -94,7 +115,7 @@ def _judged(sights: Iterable[Sight], actions: dict[Topic, Action]) -> tuple[Find
 def _sights(found: list[Statement]) -> Iterator[Sight]:
     yield from _special_registers(found)
     yield from _opcodes(found)
-    yield from (Sight("unknown_function", detail) for detail in _unknown_calls(found))
+    yield from _unknown_calls(found)
     yield from (Sight("module_state", detail) for detail in _used_globals(found))
 
 
@@ -116,13 +137,17 @@ def _opcodes(found: Iterable[Statement]) -> Iterator[Sight]:
             yield Sight("cache_policy", f"line {statement.line}: {statement.opcode} says what the cache keeps")
 
 
-def _unknown_calls(found: list[Statement]) -> Iterator[str]:
+def _unknown_calls(found: list[Statement]) -> Iterator[Sight]:
     """Functions that are declared (`.extern`) and defined nowhere here."""
     for statement in found:
         tokens = statement.tokens
         if ".extern" in tokens and ".func" in tokens:
             name = _function_name(tokens)
-            yield f"line {statement.line}: needs the function {name}, which the module does not define"
+            if name == _ASSERT:
+                yield Sight("trap", f"line {statement.line}: a failed assert ends the whole grid")
+            else:
+                detail = f"line {statement.line}: needs the function {name}, which the module does not define"
+                yield Sight("unknown_function", detail)
 
 
 def _function_name(tokens: tuple[str, ...]) -> str:
@@ -142,13 +167,15 @@ def _used_globals(found: list[Statement]) -> Iterator[str]:
     from an address counts as an address everywhere.
     """
     declared = [(s, *_declared(s)) for s in found if s.opcode.startswith(".")]
-    variables = {name for s, names, _ in declared for name in names if _is_global(s)}
+    generic = any(_makes_generic_constants(statement) for statement in found)
+    variables = {name for s, names, _ in declared for name in names if _is_global(s) or (generic and _is_const(s))}
     if not variables:
         return
     for statement, _, values in declared:
         if values & variables:
             yield f"line {statement.line}: the address of {_some(values & variables)} is stored in module-scope memory"
-    for header, body in _functions(found):
+    for header, whole in _functions(found):
+        body = _without_asserts(whole)
         addresses = _addresses(body, variables)
         if header is not None and addresses.intersection(header.tokens):
             yield f"line {header.line}: a function takes or returns an address of {_some(variables)}"
@@ -168,6 +195,29 @@ def _some(names: set[str]) -> str:
 def _is_global(statement: Statement) -> bool:
     tokens = statement.tokens
     return ".global" in tokens and ".entry" not in tokens and ".func" not in tokens
+
+
+def _is_const(statement: Statement) -> bool:
+    return ".const" in statement.tokens and statement.opcode.startswith(".") and ".entry" not in statement.tokens
+
+
+def _makes_generic_constants(statement: Statement) -> bool:
+    """Whether constant memory gets an address by which stores could reach it: only so can it be written."""
+    return statement.opcode.startswith("cvta.const") or (
+        statement.opcode.startswith(".") and "generic" in statement.tokens
+    )
+
+
+def _without_asserts(body: list[Statement]) -> list[Statement]:
+    """Less the parameters of failed asserts: texts that are handed to what ends the grid."""
+    dropped: set[int] = set()
+    for at, statement in enumerate(body):
+        if statement.opcode.startswith("call") and _ASSERT in statement.tokens:
+            before = at - 1
+            while before >= 0 and body[before].opcode.startswith(("st.param", ".param", ".reg")):
+                dropped.add(before)
+                before -= 1
+    return [statement for at, statement in enumerate(body) if at not in dropped]
 
 
 def _declared(statement: Statement) -> tuple[set[str], set[str]]:

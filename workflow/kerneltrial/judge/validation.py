@@ -96,7 +96,7 @@ class Judge:
         if ended is None and first is not None:
             ended = self._history(subject, prepared, first)
         if ended is not None:
-            return _ended(identity, ended, verdicts, checks, tuple(unchecked))
+            return _ended(identity, _placed(ended, verdicts), verdicts, checks, tuple(unchecked))
         unchecked.update(dict.fromkeys(left_out(prepared.sized, prepared.levels)))
         unchecked.update(dict.fromkeys(self._out_of_reach(cases)))
         return Validated(candidate=identity, cases=tuple(verdicts), checks=checks, unchecked=tuple(unchecked))
@@ -178,6 +178,15 @@ def _review(seen: Sequence[Finding], outcome: Validated | Unchecked) -> str:
         f"{here}, and a person must look: {'; '.join(finding.detail for finding in seen)}. Where that is harmless, a "
         "new trial can say so in its config (protocol.screening, allow)"
     )
+
+
+def _placed(finding: Finding, verdicts: Sequence[CaseVerdict]) -> Finding:
+    """The finding with the case that showed it, and its dimensions."""
+    at = next((v for v in verdicts if finding in v.findings), None)
+    if at is None:
+        return finding
+    sizes = ", ".join(f"{name}={size}" for name, size in at.dimensions.items())
+    return Finding(reason=finding.reason, detail=f"case {at.case} ({sizes}): {finding.detail}")
 
 
 def _ended(

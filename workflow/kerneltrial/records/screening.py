@@ -19,7 +19,7 @@ class Screening(Record):
     clock: Action = "reject"
     launch_identity: Action = "reject"
     unknown_function: Action = "reject"
-    trap: Action = "reject"
+    trap: Action = "review"
     discard: Action = "reject"
     cache_policy: Action = "review"
     placement: Action = "review"
