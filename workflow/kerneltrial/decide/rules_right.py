@@ -51,7 +51,8 @@ def held_on_holdout(grounds: Grounds) -> RuleResult:
     """The winner was right on the sealed cases too."""
     rule: RuleName = "held_on_holdout"
     sealed = plural(grounds.lock.holdout_count, "sealed case")
-    asked = f"right on {sealed} that no proposer saw (drawn shapes, and the performance cases on sealed values)"
+    which = "drawn shapes, far ones, and the performance cases on sealed values"
+    asked = f"right on {sealed} that no proposer saw ({which})"
     if isinstance(grounds.winner, Winner):
         return Passed(rule=rule, asked=asked, seen=f"the winner was right on {sealed}", example=False)
     reached = [standing for standing in grounds.candidates if standing.valid]

@@ -42,7 +42,7 @@ def heat(inputs: ReportInputs) -> Heat | None:
     ]
     order = {case.name: place for place, case in enumerate(inputs.lock.cases.cases)}
     reached = {name for column in columns for name in column if name}
-    names = sorted(reached, key=lambda name: (order.get(name, len(order)), _number(name), name))[:_MOST_ROWS]
+    names = sorted(reached, key=lambda name: (order.get(name, len(order)), *_numbered(name)))[:_MOST_ROWS]
     if not names:
         return None
     cells = tuple(tuple(column.get(name, column[""]) for column in columns) for name in names)
@@ -50,10 +50,10 @@ def heat(inputs: ReportInputs) -> Heat | None:
     return Heat(cases=tuple(names), attempts=len(columns), cells=cells, shapes=tuple(shapes[name] for name in names))
 
 
-def _number(name: str) -> int:
-    """The number at the end of a boundary shape's name."""
-    digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdecimal() else 0
+def _numbered(name: str) -> tuple[str, int]:
+    """The name of a made shape, such as boundary_10, without its number, and the number."""
+    stem, _, digits = name.rpartition("_")
+    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
 
 
 def _shapes(entries: Iterable[object]) -> dict[str, str]:
