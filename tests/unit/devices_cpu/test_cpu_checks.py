@@ -283,3 +283,13 @@ def test_findings_do_not_depend_on_the_poison() -> None:
         pair = PAIRS[name]
         found = {_run(pair, pair.bad, "all", poison).findings for poison in ("nan", "huge")}
         assert len(found) == 1
+
+
+@pytest.mark.parametrize(("source", "told"), [("y", True), ("x", False)])
+def test_a_noncoherent_load_of_what_the_launch_may_write_is_unchecked(source: str, told: bool) -> None:
+    body = f"""int i = threadIdx.x; y[i] = x[i]; __syncthreads(); float v;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"({source} + i)); y[i] = v + v;"""
+    pair = Pair(Reason.WRONG_VALUES, body, body)
+    done = _run(pair, body, "all")
+    assert done.completed
+    assert any("ld.global.nc (__ldg)" in finding.detail for finding in done.unchecked) is told

@@ -121,6 +121,8 @@ class Access:
         plain, other, on = b.label(), b.label(), b.label()
         b.branch(self._has(self._held(offset), need, need | at.WRITABLE), plain, other)
         b.place(other)
+        if "nc" in self.instruction.opcode.split("."):
+            b.set_field("%blk", at.BLOCK["noncoherent"], "i64", 1)
         looked_up = self._reached("global", offset)
         behind = b.label()
         b.jump(behind)

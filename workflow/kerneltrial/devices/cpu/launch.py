@@ -26,13 +26,17 @@ _MAX_BLOCK = (1024, 1024, 64)
 @dataclass
 class Launched:
     """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed, and whether
-    races between blocks were looked for (or could not be: there is one block)."""
+    races between blocks were looked for (or could not be: there is one block).
+
+    `noncoherent`: under all checks, such a load met memory that the launch may write; a card may give older bytes.
+    """
 
     finding: Finding | None
     budget: int
     barriers: int
     shared_bytes: int
     blocks_checked: bool
+    noncoherent: bool
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
@@ -189,7 +193,8 @@ def run_launch(
         if finding.reason.reason_class is ReasonClass.UNCHECKED:
             raise Refused(finding)
     budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
-    return Launched(finding, budget_left, barriers, shared_bytes, between_blocks.checked)
+    noncoherent = bool(state[at.BLOCK["noncoherent"] // 8])
+    return Launched(finding, budget_left, barriers, shared_bytes, between_blocks.checked, noncoherent)
 
 
 def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> Fault:

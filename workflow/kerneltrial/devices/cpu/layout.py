@@ -18,7 +18,7 @@ _BLOCK_FIELDS = (
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
     "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
     "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
-    "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward",
+    "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""
