@@ -118,9 +118,7 @@ class LoadedCpu:
         if not all(launched.blocks_checked for launched in ended.launched):
             found.append("races between blocks in global memory: too many blocks, or too much memory")
         if any(launched.noncoherent for launched in ended.launched):
-            found.append(
-                "loads by ld.global.nc (__ldg) of memory that the call writes: a card may give older bytes"
-            )
+            found.append("loads by ld.global.nc (__ldg) of memory that the call writes: a card may give older bytes")
         if any((k := self.kernel(launch.entry, level)) and k.partial_barriers for launch in call.launches):
             found.append("races in shared memory between threads that a barrier of some threads does not order")
         return found
