@@ -15,8 +15,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     """Pack what SHA256SUMS names, and nothing else; 3 where something was changed since the seal."""
     from kerneltrial.evidence.manifest import differences, parse
     from kerneltrial.evidence.members import SUMS, SUMS_SIGNATURE, evidence
-    from kerneltrial.evidence.sealing import is_sealed
     from kerneltrial.evidence.tarball import pack
+    from kerneltrial.store.signed import is_sealed
 
     out = (root / given.out).resolve() if given.out else None
     config, root = read_config(given, root)

@@ -14,7 +14,6 @@ from kerneltrial.commands.loader_text import Part, package_text, plans_text
 from kerneltrial.commands.trial_records import record
 from kerneltrial.dag import graph
 from kerneltrial.evidence.members import is_exported
-from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.build import Build, Built, Cubin
 from kerneltrial.records.candidate import Candidate
@@ -24,6 +23,7 @@ from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.store import envelopes
 from kerneltrial.store.objects import Objects
+from kerneltrial.store.signed import is_sealed
 
 
 def run(given: argparse.Namespace, here: Path) -> int:

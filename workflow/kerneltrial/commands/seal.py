@@ -19,8 +19,8 @@ from kerneltrial.store.signed import Signed
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Verify, then seal; refuse where something is wrong, as a seal over broken evidence would say the contrary."""
-    from kerneltrial.evidence.sealing import is_sealed
     from kerneltrial.evidence.signatures import SEAL, sign
+    from kerneltrial.store.signed import is_sealed
 
     key = (root / given.sign).resolve() if given.sign else None
     config, root = read_config(given, root)

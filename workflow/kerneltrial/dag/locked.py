@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from kerneltrial.dag import graph
-from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.config import Config, sources
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.lock import Lock
 from kerneltrial.store import ledger
 from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
+from kerneltrial.store.signed import is_sealed
 
 
 def held(trial: str, root: Path) -> Lock | None:

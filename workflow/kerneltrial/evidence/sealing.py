@@ -15,7 +15,6 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.seal import Seal
 from kerneltrial.records.terms import Terms
 from kerneltrial.store.canonical import canonical, digest
-from kerneltrial.store.signed import Signed
 
 
 def sealed_cases(lock: Lock, domain: HoldoutDomain, salt: bytes, candidate: str) -> tuple[Case, ...]:
@@ -49,8 +48,3 @@ def sums(members: Mapping[str, Path], more: Mapping[str, bytes] | None = None) -
     """SHA256SUMS of the evidence; `more` is what will belong to it and is not written yet, by path in the bundle."""
     there = {name: sha256(path) for name, path in members.items()}
     return manifest(there | {name: digest(content) for name, content in (more or {}).items()})
-
-
-def is_sealed(results: Path) -> bool:
-    """Whether the trial is over: nothing in its folder may change any more."""
-    return Signed(results).seal.is_file()

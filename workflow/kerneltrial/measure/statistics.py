@@ -3,13 +3,18 @@
 The quantity of interest is a ratio of latencies, so everything is done in logarithms and taken back at the end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import comb, exp, expm1, fsum, log, sqrt
 from statistics import median
+from typing import TYPE_CHECKING
 
-from kerneltrial.devices.device import Samples
 from kerneltrial.measure.quantile import student_t, student_t_below
 from kerneltrial.records.record import Interval
+
+if TYPE_CHECKING:
+    from kerneltrial.devices.device import Samples  # numpy comes with it, and cheap stages need none
 
 
 def round_log_ratios(samples: Samples) -> tuple[float, ...]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
 from kerneltrial.evidence import chain
-from kerneltrial.evidence.sealing import is_sealed
 from kerneltrial.inputs.config import Config
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
@@ -23,7 +22,7 @@ from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
 from kerneltrial.store.canonical import builtins, canonical, digest
 from kerneltrial.store.problem import StoreProblem
-from kerneltrial.store.signed import Signed
+from kerneltrial.store.signed import Signed, is_sealed
 
 
 def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path) -> Path:

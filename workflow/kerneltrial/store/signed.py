@@ -51,3 +51,8 @@ class Signed:
     def receipt_digest(self) -> str:
         """The digest of the receipt, empty where there is none."""
         return digest(self.receipt.read_bytes()) if self.receipt.is_file() else ""
+
+
+def is_sealed(results: Path) -> bool:
+    """Whether the trial is over: nothing in its folder may change any more."""
+    return Signed(results).seal.is_file()

@@ -1,0 +1,15 @@
+"""What every stage imports before its own modules costs nothing: numpy alone would double the start of a cheap one."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "pandas", "llvmlite", "jinja2", "cuda"])
+@pytest.mark.parametrize(
+    "module", ["kerneltrial.stages.running", "kerneltrial.stages.prize", "kerneltrial.stages.terms"]
+)
+def test_a_cheap_stage_starts_without(module: str, heavy: str) -> None:
+    code = f"import sys, {module}; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
