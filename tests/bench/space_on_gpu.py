@@ -1,304 +1,333 @@
-"""Measure a whole search space on a GPU: which configurations are fast, and which should be the space's seeds.
+"""Measure every configuration of a shipped search space on a GPU: one table, for the search's tests and for its seeds.
 
-    PYTHONPATH=workflow python tests/bench/space_on_gpu.py [matmul_f32|softmax_f32] [--limit N]
+    PYTHONPATH=workflow python tests/bench/space_on_gpu.py matmul_f32 [--limit N] [--again 40] [--processes N]
 
-Every configuration is built by NVRTC (one thread a core), its answer is compared with float64, and it is timed by the
-clock of a CUDA graph of 50 launches (warm L2, median). The best are timed again, interleaved, beside the baseline and
-torch. With OUT set in the environment, all figures are written to $OUT/space_NAME.json.
-Needs torch, cuda-bindings and an NVIDIA GPU.
+Configurations are compiled by NVRTC, one process a core, and as they come each is compared with the oracle on every
+case and timed on the performance cases: a CUDA graph of whole cycles of inputs and outputs (the trial's own buffers), a
+graph to warm the caches, then one between events behind a held queue; median of 5. The baseline is timed again every
+50 configurations, so that a drift shows. The best `--again` and the seeds are then timed in random order within 11
+rounds. Writes $OUT/space_NAME.json.gz (or here) and prints the best. Needs an NVIDIA GPU, no torch.
 """
 
 import argparse
-import ctypes
-import json
-import math
+import multiprocessing
 import os
-import re
+import random
 import statistics
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from cuda.bindings import driver, nvrtc
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "families"))
 
-from kerneltrial.inputs.expressions import evaluate
-from kerneltrial.inputs.plans import read_plan
-from kerneltrial.propose.search.space import Space, read_space
+from family_court import CLONE, Family
+from space_tables import Row, Table, write_table
+
+from kerneltrial.build import toolkit
+from kerneltrial.build.messages import Compiled
+from kerneltrial.build.nvrtc import compile_source
+from kerneltrial.build.resources import Resources, resources
+from kerneltrial.devices.cuda import probe
+from kerneltrial.devices.cuda.clocks import batch_graph, call_each_set
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.launches import Module
+from kerneltrial.devices.cuda.loaded import CudaLoaded
+from kerneltrial.devices.cuda.queue import Graph
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
+from kerneltrial.devices.device import Conditions
+from kerneltrial.inputs.config import read
+from kerneltrial.inputs.oracle import load
+from kerneltrial.inputs.plans import plan_path, read_plan
+from kerneltrial.inputs.resolve import PlanProblem, resolve
+from kerneltrial.inputs.values import generate
+from kerneltrial.judge.compare import Expected, compare
+from kerneltrial.judge.precision import decode
+from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.store.canonical import digest
 
-ROOT = Path(__file__).resolve().parents[2]
-LAUNCHES = 50
-DTYPES = {"float32": torch.float32, "int32": torch.int32}
-
-
-@dataclass(frozen=True)
-class Problem:
-    """`timed` and `checked` are dimensions; `arrays` gives inputs, then the output's shape; `torch` is what to beat."""
-
-    timed: Sequence[dict[str, int]]
-    checked: Sequence[dict[str, int]]
-    names: tuple[str, ...]
-    inputs: Callable[[dict[str, int]], list[torch.Tensor]]
-    output: Callable[[dict[str, int]], tuple[int, ...]]
-    exact: Callable[..., torch.Tensor]
-    torch: Callable[..., torch.Tensor]
-    tolerance: float
+INPUT_SETS = 3
+READINGS = 5
+AGAIN_ROUNDS = 11
+BASELINE_EVERY = 50
+BATCH_US, BATCH_CALLS = 200.0, 192
+_CONFIGS = {"matmul_f32": "config.yaml", "softmax_f32": "config_softmax.yaml"}
 
 
-def _normal(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, device="cuda")
+class Shipped(Family):
+    """A family; also those whose config lies at the root."""
 
-
-def _mnk(m: int, n: int, k: int) -> dict[str, int]:
-    return {"m": m, "n": n, "k": k}
-
-
-PROBLEMS = {
-    "matmul_f32": Problem(
-        timed=[_mnk(256, 256, 256), _mnk(384, 256, 320)],
-        checked=[_mnk(31, 37, 29), _mnk(1, 1, 1), _mnk(130, 129, 127)],
-        names=("a", "b", "c"),
-        inputs=lambda d: [_normal(d["m"], d["k"]), _normal(d["k"], d["n"])],
-        output=lambda d: (d["m"], d["n"]),
-        exact=lambda a, b: a.double() @ b.double(),
-        torch=lambda a, b, out: torch.matmul(a, b, out=out),
-        tolerance=2e-6,  # of the largest sum of absolute terms
-    ),
-    "softmax_f32": Problem(
-        timed=[{"rows": 512, "cols": 64}, {"rows": 64, "cols": 1024}, {"rows": 8192, "cols": 2048}],
-        checked=[{"rows": 31, "cols": 37}, {"rows": 1, "cols": 1}, {"rows": 7, "cols": 4099}],
-        names=("x", "y"),
-        inputs=lambda d: [4 * _normal(d["rows"], d["cols"])],
-        output=lambda d: (d["rows"], d["cols"]),
-        exact=lambda x: torch.softmax(x.double(), 1),
-        torch=lambda x, out: torch.softmax(x, 1, out=out),
-        tolerance=2e-6,
-    ),
-}
+    @property
+    def config(self) -> Any:  # type: ignore[override]
+        return read(CLONE / _CONFIGS.get(self.name, f"trials/{self.name}.yaml"), {}, CLONE)
 
 
 @dataclass
 class Entrant:
-    """A configuration, or the baseline."""
+    """A configuration, or the baseline (no parameters)."""
 
-    name: str
+    parameters: dict[str, int]
     source: bytes
     plan: LaunchPlan
-    parameters: dict[str, int] = field(default_factory=dict)
     cubin: bytes = b""
-    log: str = ""
-    module: Any = None
+    report: Resources = field(default_factory=lambda: Resources(0, 0, 0))
     wrong: str = ""
-    us: list[float] = field(default_factory=list)
-
-    @property
-    def mean_us(self) -> float:
-        return math.exp(statistics.mean(map(math.log, self.us))) if self.us else math.inf
-
-    @property
-    def registers(self) -> int:
-        return max((int(r) for r in re.findall(r"Used (\d+) registers", self.log)), default=0)
+    us: tuple[float, ...] = ()
+    again_us: tuple[float, ...] = ()
 
 
-def ok(result: Sequence[Any]) -> Any:
-    if int(result[0]) != 0:
-        raise RuntimeError(str(result[0]))
-    return result[1] if len(result) == 2 else result[1:]
+def built(entrant: Entrant, reply: object) -> Entrant:
+    """Take the compiler's answer."""
+    if not isinstance(reply, Compiled):
+        entrant.wrong = f"does not compile: {getattr(reply, 'detail', reply)}"
+        return entrant
+    entrant.cubin = reply.cubin
+    entries = {launch.entry for variant in entrant.plan.variants for launch in variant.launches}
+    used = [spent for name, spent in resources(reply.log).items() if name in entries] or [Resources(0, 0, 0)]
+    entrant.report = Resources(*(max(column) for column in zip(*used, strict=True)))
+    return entrant
 
 
-def build(entrant: Entrant, arch: str) -> None:
-    program = ok(nvrtc.nvrtcCreateProgram(entrant.source, b"kernel.cu", 0, [], []))
-    options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--ptxas-options=-v"]
-    outcome = nvrtc.nvrtcCompileProgram(program, len(options), options)[0]
-    log = b" " * ok(nvrtc.nvrtcGetProgramLogSize(program))
-    nvrtc.nvrtcGetProgramLog(program, log)
-    entrant.log = log.rstrip(b"\0").decode(errors="replace")
-    if int(outcome) != 0:
-        entrant.wrong = "does not compile: " + entrant.log[:300]
-    else:
-        entrant.cubin = b" " * ok(nvrtc.nvrtcGetCUBINSize(program))
-        nvrtc.nvrtcGetCUBIN(program, entrant.cubin)
-    nvrtc.nvrtcDestroyProgram(program)
+class Bench:
+    """A family's cases on the card: whether a configuration is right, and how long a call takes."""
+
+    def __init__(self, context: Context, family: Family, baseline: Entrant) -> None:
+        self._context, self._contract = context, family.contract
+        folder = (CLONE / family.config.cases).parent
+        oracle = load(CLONE / family.config.oracle)
+        self._cases: list[tuple[Case, Any, list[Expected]]] = []
+        for case in family.cases.cases:
+            values = generate(self._contract, case, 0, folder)
+            answer = oracle.answer(self._contract, values, case.dimensions)
+            expected = [
+                Expected(
+                    name=o.name,
+                    dtype=o.dtype,
+                    want=answer.outputs[o.name],
+                    terms=answer.terms.get(o.name),
+                    tolerance=self._contract.tolerances[o.name],
+                )
+                for o in self._contract.outputs
+            ]
+            self._cases.append((case, values, expected))
+        self.timed = [case for case in family.cases.cases if case.kind == "performance"]
+        self._shared = [
+            SharedBuffers(
+                (self._call(baseline, case),),
+                [generate(self._contract, case, draw, folder) for draw in range(INPUT_SETS)],
+                context.queue.stream,
+            )
+            for case in self.timed
+        ]
+
+    def _call(self, entrant: Entrant, case: Case) -> Any:
+        return resolve(entrant.plan, self._contract, case.dimensions, "pointer")
+
+    def fault(self, entrant: Entrant) -> str:
+        """What is wrong with the answers, or nothing."""
+        module = Module(entrant.cubin)
+        try:
+            for case, values, expected in self._cases:
+                call = self._call(entrant, case)
+                ran = CudaLoaded(self._context, module).run(call, values, Conditions(poison="nan", checks="bounds"))
+                if ran.findings or not (ran.inputs_intact and ran.guards_intact and ran.scratch_restored):
+                    return f"{case.name}: {ran.findings[0].detail if ran.findings else 'wrote where it must not'}"
+                shapes = {buffer.name: buffer.shape for buffer in call.buffers}
+                for one in expected:
+                    got = decode(ran.outputs[one.name], one.dtype, shapes[one.name])
+                    finding = compare(got, one, None).finding
+                    if finding is not None:
+                        return f"{case.name}: {finding.detail}"
+        except PlanProblem as problem:
+            return str(problem)
+        finally:
+            module.unload()
+        return ""
+
+    def time(self, entrants: Sequence[Entrant], rounds: int, seed: int) -> list[tuple[float, ...]]:
+        """Medians over the rounds by performance case, one tuple an entrant, in random order within rounds."""
+        found: list[list[float]] = [[] for _ in entrants]
+        for case, shared in zip(self.timed, self._shared, strict=True):
+            stands = [Stand(self._context, entrant, self._call(entrant, case), shared) for entrant in entrants]
+            readings: list[list[float]] = [[] for _ in entrants]
+            order = list(range(len(stands)))
+            for turn in range(rounds):
+                random.Random(seed + turn).shuffle(order)
+                for index in order:
+                    readings[index].append(stands[index].read())
+            for index, stand in enumerate(stands):
+                found[index].append(statistics.median(readings[index]))
+                stand.free()
+        return [tuple(us) for us in found]
 
 
-class Bound:
-    """A plan with numbers and buffers: call it to launch it on the current stream."""
+class Stand:
+    """One entrant in one case, with its graph."""
 
-    def __init__(self, entrant: Entrant, dims: Mapping[str, int], arrays: Mapping[str, torch.Tensor]) -> None:
-        variant = next(v for v in entrant.plan.variants if evaluate(v.when, dims))
-        self.buffers = dict(arrays)
-        for s in entrant.plan.scratch:
-            fill = 0 if s.initial != "uninitialised" else math.nan if s.dtype == "float32" else -1
-            self.buffers[s.name] = torch.full((evaluate(s.elements, dims),), fill, dtype=DTYPES[s.dtype], device="cuda")
-        self.launches = []
-        for launch in variant.launches:
-            function = ok(driver.cuModuleGetFunction(entrant.module, launch.entry.encode()))
-            values = [self.buffers[a].data_ptr() if a in self.buffers else dims[a] for a in launch.args]
-            kinds = [ctypes.c_void_p if a in self.buffers else ctypes.c_int for a in launch.args]
-            sizes = [evaluate(e, dims) for e in (*launch.grid, *launch.block, launch.shared_bytes)]
-            self.launches.append((function, sizes, (tuple(values), tuple(kinds))))
+    def __init__(self, context: Context, entrant: Entrant, call: Any, shared: SharedBuffers) -> None:
+        self._queue, self._shared = context.queue, shared
+        self._module = Module(entrant.cubin)
+        self._subject = PlanSubject(self._module, call, shared, context.queue)
+        self._subject.grow(shared.cycle)
+        call_each_set(context.queue, self._subject, shared)
+        self._calls = shared.cycle
+        self._graph: Graph = batch_graph(self._queue, self._subject, self._calls)
+        us = self.read()
+        while self._calls * us < BATCH_US and 2 * self._calls <= BATCH_CALLS:
+            self._calls *= 2
+        if self._calls > shared.cycle:
+            self._graph.free()
+            self._graph = batch_graph(self._queue, self._subject, self._calls)
 
-    def __call__(self) -> None:
-        stream = torch.cuda.current_stream().cuda_stream
-        for function, (*sizes, shared), parameters in self.launches:
-            ok((*driver.cuLaunchKernel(function, *sizes, shared, stream, parameters, 0), None))
+    def read(self) -> float:
+        """Microseconds of one call in a batch, after one batch that warms."""
+        queue, shared = self._queue, self._shared
+        shared.prepare()
+        self._graph.launch()
+        shared.again(self._calls)
+        self._subject.renew()
+        with queue.held():
+            queue.record(queue.start)
+            self._graph.launch()
+            queue.record(queue.end)
+        queue.wait()
+        return queue.elapsed_us() / self._calls
 
-
-def graph_of(call: Callable[[], object]) -> torch.cuda.CUDAGraph:
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(LAUNCHES):
-            call()
-    return graph
-
-
-def sample(graph: torch.cuda.CUDAGraph) -> float:
-    """Microseconds a launch; the graph runs behind another one, so that the queue is never idle."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    graph.replay()
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) * 1e3 / LAUNCHES
+    def free(self) -> None:
+        self._graph.free()
+        self._subject.free()
+        self._module.unload()
 
 
-def check(entrant: Entrant, problem: Problem, dims: dict[str, int], inputs: list[torch.Tensor]) -> None:
-    """Set `wrong` unless two runs agree bit for bit, match float64 and leave self-restoring scratch at zero."""
-    out = torch.full(problem.output(dims), math.nan, device="cuda")
-    bound = Bound(entrant, dims, dict(zip(problem.names, [*inputs, out], strict=True)))
-    bound()
-    first = out.clone()
-    out.fill_(math.nan)
-    bound()
-    torch.cuda.synchronize()
-    exact = problem.exact(*inputs)
-    scale = problem.exact(*[i.abs() for i in inputs]).max().item()
-    error = (first.double() - exact).abs().max().item() / scale
-    if not torch.equal(first, out):
-        entrant.wrong = f"{dims}: two runs differ"
-    elif not error <= problem.tolerance:
-        entrant.wrong = f"{dims}: error {error:.2e} of {scale:.2e}"
-    for s in entrant.plan.scratch:
-        if s.initial == "self_restoring" and bound.buffers[s.name].any():
-            entrant.wrong = f"{dims}: scratch {s.name} is not restored"
+def compiled(entrants: Sequence[Entrant], options: tuple[str, ...], processes: int) -> Iterator[Entrant]:
+    """The entrants as their compiles end. Children are spawned: a fork would share the driver's state."""
+    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+    with pool:
+        running: dict[Future[Any], Entrant] = {pool.submit(compile_source, e.source, options): e for e in entrants}
+        for done in as_completed(running):
+            yield built(running.pop(done), done.result())
 
 
-def entrants_of(space: Space, folder: Path, limit: int) -> list[Entrant]:
-    found = [
-        Entrant(" ".join(f"{k}={v}" for k, v in c.items()), space.source(c), space.plan(c), dict(c))
-        for c in space.configurations
-    ]
-    if limit and limit < len(found):
-        seeds = [s.parameters for s in space.file.seeds]
-        found = [e for i, e in enumerate(found) if e.parameters in seeds or i % (len(found) // limit) == 0]
-    plan = folder / "baseline.plan.yaml"
-    if plan.exists():
-        launch = read_plan(plan)
-        found.append(Entrant("baseline", (folder / "baseline.cu").read_bytes(), launch))
-    return found
+def options_for(family: Family, arch: str) -> tuple[str, ...]:
+    """The trial's own compiler options (`build.builder`)."""
+    contract = family.contract
+    defines = (f"-D{name}={value}" if value else f"-D{name}" for name, value in contract.defines.items())
+    includes = (f"-I{folder}" for folder in toolkit.include_folders())
+    return (
+        f"--gpu-architecture={arch}", "--std=c++17", "--generate-line-info", "--ptxas-options=-v",
+        *defines, *contract.options, *includes,
+    )  # fmt: skip
 
 
-def measure(entrants: list[Entrant], problem: Problem, repeats: int) -> list[float]:
-    """Time all entrants case by case, interleaved within `repeats` rounds; return torch's medians by case."""
-    vendor = []
-    for dims in problem.timed:
-        inputs = problem.inputs(dims)
-        out = torch.empty(problem.output(dims), device="cuda")
-        arrays = dict(zip(problem.names, [*inputs, out], strict=True))
-        bounds = [Bound(e, dims, arrays) for e in entrants]
-        graphs = [graph_of(call) for call in (*bounds, partial(problem.torch, *inputs, out=out))]
-        rounds = [[sample(g) for g in graphs] for _ in range(repeats)]
-        medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
-        for entrant, us in zip(entrants, medians, strict=False):
-            entrant.us.append(us)
-        vendor.append(medians[-1])
-        del graphs, bounds
-    return vendor
+def entrants_of(family: Family, limit: int) -> list[Entrant]:
+    """Every configuration, or about `limit` of them evenly and the seeds."""
+    space = family.space
+    seeds = [seed.parameters for seed in space.file.seeds]
+    step = max(1, len(space.configurations) // limit) if limit else 1
+    chosen = [c for i, c in enumerate(space.configurations) if c in seeds or i % step == 0]
+    return [Entrant(dict(c), space.source(c), space.plan(c)) for c in chosen]
 
 
-def build_all(entrants: list[Entrant]) -> str:
-    major, minor = torch.cuda.get_device_capability()
-    arch = f"sm_{major}{minor}" + ("a" if major >= 9 else "")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda e: build(e, arch), entrants))
-    return arch
+def measured(bench: Bench, incoming: Iterator[Entrant], baseline: Entrant) -> list[str]:
+    """Check and time what comes in; return the baseline's times along the way, as text."""
+    for _ in range(40):  # bring the clocks up
+        bench.time([baseline], READINGS, 0)
+    course = []
+    for number, entrant in enumerate(incoming):
+        if number % BASELINE_EVERY == 0:
+            (us,) = bench.time([baseline], READINGS, number)
+            course.append("/".join(f"{one:.4g}" for one in us))
+        try:
+            entrant.wrong = entrant.wrong or bench.fault(entrant)
+            if not entrant.wrong:
+                (entrant.us,) = bench.time([entrant], READINGS, number)
+        except CudaError as error:
+            if error.is_fault:
+                raise
+            entrant.wrong = str(error)
+    return course
 
 
-def check_all(entrants: list[Entrant], problem: Problem) -> list[Entrant]:
-    """Return those that are wrong somewhere."""
-    for dims in [*problem.checked, *problem.timed]:
-        inputs = problem.inputs(dims)
-        for entrant in (e for e in entrants if not e.wrong):
-            entrant.module = entrant.module or ok(driver.cuModuleLoadData(entrant.cubin))
-            check(entrant, problem, dims, inputs)
-    wrong = [e for e in entrants if e.wrong]
-    for entrant in wrong[:10]:
-        print("  wrong:", entrant.name, entrant.wrong)
-    return wrong
+def table_of(family: Family, bench: Bench, entrants: Sequence[Entrant], told: dict[str, str], device: str) -> Table:
+    def rounded(us: Sequence[float]) -> tuple[float, ...]:
+        return tuple(float(f"{one:.4g}") for one in us)
+
+    space = family.space
+    rows = (
+        Row(tuple(e.parameters.values()), *e.report, rounded(e.us), rounded(e.again_us), e.wrong[:120])
+        for e in entrants
+    )
+    return Table(
+        problem=family.name,
+        space=digest(space.path.read_bytes() + space.template.encode()),
+        device=device,
+        cases=tuple(dict(case.dimensions) for case in bench.timed),
+        parameters=tuple(space.file.parameters),
+        rows=tuple(rows),
+        told=told,
+    )
+
+
+def record(family: Family, context: Context, limit: int, again: int, processes: int) -> Table:
+    """Measure the space and return its table."""
+    clock = time.perf_counter()
+    path = CLONE / family.config.baseline
+    baseline = Entrant({}, path.read_bytes(), read_plan(plan_path(path)))
+    options = options_for(family, context.device.arch)
+    assert not built(baseline, compile_source(baseline.source, options)).wrong, baseline.wrong
+    entrants = entrants_of(family, limit)
+    bench = Bench(context, family, baseline)
+    course = measured(bench, compiled(entrants, options, processes), baseline)
+    print(f"{time.perf_counter() - clock:6.1f} s  all {len(entrants)} checked and timed", flush=True)
+    seeds = [seed.parameters for seed in family.space.file.seeds]
+    order = sorted((e for e in entrants if e.us), key=lambda e: statistics.geometric_mean(e.us))
+    best = [e for i, e in enumerate(order) if i < again or e.parameters in seeds]
+    for entrant, us in zip(best, bench.time(best, AGAIN_ROUNDS, 1), strict=True):
+        entrant.again_us = us
+    (us,) = bench.time([baseline], READINGS, 0)
+    told = {
+        "clock": f"graph of whole cycles, warm, median of {READINGS}; the best again, median of {AGAIN_ROUNDS}",
+        "baseline_us": " ".join([*course, "/".join(f"{one:.4g}" for one in us)]),
+        "options": " ".join(option for option in options if not option.startswith("-I")),
+        "seconds": f"{time.perf_counter() - clock:.0f}",
+    }
+    print(f"{time.perf_counter() - clock:6.1f} s  the best {len(best)} timed again", flush=True)
+    return table_of(family, bench, entrants, told, context.device.name)
+
+
+def show(table: Table) -> None:
+    found = sorted(table.latencies().items(), key=lambda item: item[1])
+    wrong = [row for row in table.rows if row.wrong]
+    print(f"{table.problem} on {table.device}: {len(found)} timed, {len(wrong)} wrong; cases {list(table.cases)}")
+    print("baseline us along the way:", table.told["baseline_us"])
+    for row in wrong[:5]:
+        print("  wrong:", dict(zip(table.parameters, row.parameters, strict=True)), row.wrong)
+    if not found:
+        return
+    middle = statistics.median(us for _, us in found)
+    for rank, (parameters, us) in enumerate(found[:8], start=1):
+        words = " ".join(f"{name}={value}" for name, value in zip(table.parameters, parameters, strict=True))
+        print(f"{rank:3d} {us:9.3f} us  {middle / us:5.2f} x the median configuration  {words}")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("problem", nargs="?", default="matmul_f32", choices=sorted(PROBLEMS))
+    options.add_argument("problem")
     options.add_argument("--limit", type=int, default=0, help="measure about this many configurations (0: all)")
-    options.add_argument("--again", type=int, default=60, help="how many of the best are timed again")
+    options.add_argument("--again", type=int, default=40, help="how many of the best are timed again")
+    options.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     chosen = options.parse_args()
-    problem, folder = PROBLEMS[chosen.problem], ROOT / "kernels" / chosen.problem
-    torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.zeros(1, device="cuda")  # makes the context that everything below uses
-    clock = time.perf_counter()
-
-    def report(what: str) -> None:
-        print(f"{time.perf_counter() - clock:6.1f} s  {what}", flush=True)
-
-    space = read_space(folder / "space.yaml")
-    entrants = entrants_of(space, folder, chosen.limit)
-    report(f"{len(entrants)} built for {build_all(entrants)}, {torch.cuda.get_device_name()}")
-    wrong = check_all(entrants, problem)
-    report(f"{len(wrong)} wrong")
-    right = [e for e in entrants if not e.wrong]
-    for start in range(0, len(right), 100):
-        measure(right[start : start + 100], problem, 5)
-    report(f"all timed; median configuration {statistics.median(e.mean_us for e in right):.2f} us")
-    coarse = [(e, e.us) for e in right]
-    seeds = [s.parameters for s in space.file.seeds]
-    order = sorted(right, key=lambda e: e.mean_us)
-    again = [e for i, e in enumerate(order) if i < chosen.again or e.parameters in seeds or e.name == "baseline"]
-    for entrant in again:
-        entrant.us = []
-    vendor = measure(again, problem, 21)
-    report("best timed again")
-    show(sorted(again, key=lambda e: e.mean_us), problem, vendor, seeds)
-    rows = [
-        {"parameters": e.parameters, "name": e.name, "registers": e.registers, "coarse_us": first, "us": e.us}
-        for e, first in coarse
-    ]
-    content = {"cases": problem.timed, "torch_us": vendor, "rows": rows, "wrong": [(e.name, e.wrong) for e in wrong]}
-    if "OUT" in os.environ:
-        (Path(os.environ["OUT"]) / f"space_{chosen.problem}.json").write_text(json.dumps(content))
-
-
-def show(order: list[Entrant], problem: Problem, torch_us: list[float], seeds: list[dict[str, int]]) -> None:
-    print("us by case:", *problem.timed)
-    print(f"    {'torch':60s}", *[f"{us:8.2f}" for us in torch_us])
-    for rank, e in enumerate(order):
-        seed = e.parameters in seeds
-        if rank < 15 or seed or e.name == "baseline":
-            ratios = " ".join(f"{t / us:5.2f}x" for t, us in zip(torch_us, e.us, strict=True))
-            figures = " ".join(f"{us:8.2f}" for us in e.us)
-            print(f"{rank + 1:3d} {e.name:60s} {figures}  {ratios} of torch, {e.registers} regs{' SEED' * seed}")
-    for c, dims in enumerate(problem.timed):
-        best = sorted(order, key=lambda e: e.us[c])[:5]
-        print("best at", dims, *[f"\n    {e.us[c]:.2f} {e.name}" for e in best])
+    context = Context(probe.probe().arch)
+    table = record(Shipped(chosen.problem), context, chosen.limit, chosen.again, chosen.processes)
+    show(table)
+    path = Path(os.environ.get("OUT", ".")) / f"space_{chosen.problem}.json.gz"
+    write_table(path, table)
+    print(f"{path.name}: {path.stat().st_size} bytes, {table.told['seconds']} s")
 
 
 if __name__ == "__main__":
