@@ -22,7 +22,8 @@ SHAPE = (512, 512, 512)
 def test_torch_computes_the_product_and_its_figure_is_near_our_own_of_cublas(card, matmul):
     contract = read_contract(Path(__file__).parents[2] / "kernels/matmul_f32/contract.yaml")
     sets = [factors(*SHAPE, seed) for seed in (0, 5)]
-    found = torch_baselines.measured(contract, [("square", dict(zip("mnk", SHAPE, strict=True)), sets)])
+    with torch_baselines.Torch(contract) as torch:
+        found = torch.measured([("square", dict(zip("mnk", SHAPE, strict=True)), sets)])
     call = product("blocked", *SHAPE)
     own = card.time(request_of(matmul, call, matmul, call, clock="graph"), sets)
     for name, entry in found.items():

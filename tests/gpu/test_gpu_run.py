@@ -192,13 +192,25 @@ def test_what_does_not_load_is_refused(card, cubin):
 
 
 def test_more_memory_than_the_card_has_is_a_problem_in_one_line(card, behaviour):
+    """An output, which the contract asks for, unlike scratch."""
+    loaded, values = card.load(behaviour), {"x": numbers(8)}
+    total = int(card.device.fingerprint["memory_bytes"])
+    call = simple_call("copy", 8)
+    large = Call(buffers=(*call.buffers, buffer("s", "output", 2 * total, dtype="uint8")), launches=call.launches)
+    with pytest.raises(DeviceProblem, match="OUT_OF_MEMORY") as caught:
+        loaded.run(large, values, NAN)
+    assert "\n" not in str(caught.value)
+    assert loaded.run(call, values, NAN).completed
+
+
+def test_a_plan_that_asks_for_more_scratch_than_the_card_has_is_the_candidates_own_fault(card, behaviour):
     loaded, values = card.load(behaviour), {"x": numbers(8)}
     total = int(card.device.fingerprint["memory_bytes"])
     call = simple_call("copy", 8)
     greedy = Call(buffers=(*call.buffers, buffer("s", "scratch", 2 * total, dtype="uint8")), launches=call.launches)
-    with pytest.raises(DeviceProblem, match="OUT_OF_MEMORY") as caught:
-        loaded.run(greedy, values, NAN)
-    assert "\n" not in str(caught.value)
+    run = loaded.run(greedy, values, NAN)
+    assert not run.completed
+    assert [finding.reason for finding in run.findings] == [Reason.LAUNCH_FAILED]
     assert loaded.run(call, values, NAN).completed
 
 

@@ -32,6 +32,11 @@ def cases(sets: int = 2):
     return [("small", SIZES, values)]
 
 
+def measured(contract: Contract, limit_s: float = 60):
+    with torch_baselines.Torch(contract, limit_s) as torch:
+        return torch.measured(cases())
+
+
 def reply(contract: Contract, torch: FakeTorch):
     return answered(torch, torch_baselines._request(contract, cases()))
 
@@ -129,7 +134,7 @@ def test_the_shipped_contracts_name_expressions_that_are_allowed():
 
 def test_without_torch_both_are_absent_and_say_what_to_install(contract, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    found = torch_baselines.measured(contract, cases())
+    found = measured(contract)
     assert found == dict.fromkeys(
         ("torch_eager", "torch_compile"), TorchFailed(why="torch is not installed: pip install 'kerneltrial[torch]'")
     )
@@ -137,8 +142,8 @@ def test_without_torch_both_are_absent_and_say_what_to_install(contract, monkeyp
 
 def test_an_expression_that_is_not_allowed_starts_no_process(contract, monkeypatch):
     monkeypatch.setattr(torch_baselines, "_absent", lambda contract: "")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
-    found = torch_baselines.measured(msgspec.structs.replace(contract, torch="torch.load('x')"), cases())
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    found = measured(msgspec.structs.replace(contract, torch="torch.load('x')"))
     assert all(".load is not allowed" in entry.why for entry in found.values())
 
 
@@ -155,7 +160,7 @@ def test_a_process_of_torch_that_dies_or_hangs_is_a_reason(contract, monkeypatch
     (tmp_path / "torch.py").write_text(module)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT / 'workflow'}")
     monkeypatch.setattr(torch_baselines, "_absent", lambda contract: "")
-    found = torch_baselines.measured(contract, cases(), limit_s)
+    found = measured(contract, limit_s)
     assert all(why in entry.why for entry in found.values()), found
 
 
@@ -167,5 +172,16 @@ def test_a_process_of_torch_answers_through_its_files(contract, monkeypatch, tmp
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT / 'workflow'}")
     monkeypatch.setattr(torch_baselines, "_absent", lambda contract: "")
-    found = torch_baselines.measured(contract, cases())
+    found = measured(contract)
     assert found["torch_compile"].latency_us == {"small": pytest.approx(4.0)}
+
+
+def test_a_process_of_torch_that_is_never_asked_ends_with_the_stage(contract, monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT / 'workflow'}")
+    monkeypatch.setattr(torch_baselines, "_absent", lambda contract: "")
+    with torch_baselines.Torch(contract) as torch:
+        process = torch._process
+        assert process is not None
+        assert process.poll() is None
+    assert process.poll() is not None

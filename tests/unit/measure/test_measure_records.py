@@ -206,6 +206,13 @@ def test_every_speedup_must_be_narrow_before_a_confirmation_stops():
     assert not confirm.enough({"m": loud_vendor}, PROTOCOL)
 
 
+def test_a_vendor_need_not_be_known_as_closely_as_the_baseline():
+    """Steps of 0.004 give about 0.8 % on either side: too much for the baseline, less than four times 0.25 %."""
+    quiet_pair = [with_vendor(drawn(1.2), 1.2 * (1 + 0.004 * i)) for i in range(5)]
+    assert confirm.enough({"m": quiet_pair}, PROTOCOL)
+    assert not confirm.enough({"m": [drawn(1.2 * (1 + 0.004 * i)) for i in range(5)]}, PROTOCOL)
+
+
 def test_the_figures_say_where_the_plan_stopped_and_at_which_level():
     found = confirm.figures({"m": [drawn(1.2 + 1e-4 * i) for i in range(5)]}, {"m": [DIGEST] * 5}, PROTOCOL, {})
     assert (found.looked.at, found.looked.processes, found.looked.narrow) == ((5, 10), 5, True)

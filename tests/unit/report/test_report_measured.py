@@ -32,11 +32,11 @@ def trial(**changes: Any) -> Trial:
 @pytest.mark.parametrize(
     ("narrow", "processes", "said"),
     [
-        (True, 5, "it ended after 5. Every speedup was then known to 0.25 % on either side"),
+        (True, 5, "it ended after 5. Every speedup over the baseline was then known to 0.25 %"),
         (
             False,
             10,
-            "it ended after 10. It was the last that the protocol allows; not every speedup was known to",
+            "it ended after 10. It was the last that the protocol allows; not every speedup was known that closely",
         ),
     ],
 )

@@ -4,7 +4,7 @@ from kerneltrial.records.device import DeviceKind
 
 
 def preload(kind: DeviceKind) -> tuple[str, ...]:
-    """Names for `sandbox.nursery.Nursery`. Nothing of a GPU's driver: that does not outlive a fork."""
+    """Names for `sandbox.nursery.Nursery`. No driver of a GPU is started there: that does not outlive a fork."""
     if kind == "cuda":
-        return ("kerneltrial.devices.serving",)
+        return ("kerneltrial.devices.serving:prepare_cuda",)
     return ("kerneltrial.devices.serving:prepare_cpu",)

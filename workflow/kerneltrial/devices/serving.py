@@ -1,5 +1,7 @@
 """The child's side of a runner: opens the device when it is first needed, and answers one request after another."""
 
+import contextlib
+import importlib
 import traceback
 from typing import Any
 
@@ -11,6 +13,7 @@ from kerneltrial.records.reason import Finding, Reason
 
 _TRACE_FRAMES = -6
 _DETAIL = 4000
+_BINDINGS = ("cuda.bindings.driver", "pynvml", "nvmath.bindings.cublas", "nvmath.bindings.cublasLt")
 
 
 def prepare_cpu() -> None:
@@ -19,6 +22,15 @@ def prepare_cpu() -> None:
 
     device.open_cpu()
     native.runtime()
+
+
+def prepare_cuda() -> None:
+    """Import what a card needs, but call no function of its driver, which would be lost in children forked later."""
+    from kerneltrial.devices.cuda import device  # noqa: F401  its imports are what is wanted
+
+    for name in _BINDINGS:
+        with contextlib.suppress(Exception):  # what is absent, or broken, is told by the child that needs it
+            importlib.import_module(name)
 
 
 def serve(argument: bytes, requests: Any) -> None:

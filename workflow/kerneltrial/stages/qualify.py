@@ -1,12 +1,14 @@
 """Qualify: each case can fail someone, the baseline passes, the oracle has a second opinion."""
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from kerneltrial.build import given
 from kerneltrial.build.nvrtc import NAME as CANDIDATE_NAME
 from kerneltrial.build.preloading import preload
 from kerneltrial.build.problem import BuildProblem
+from kerneltrial.devices.cuda.torch_baselines import Torch
 from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.problem import InputProblem
@@ -23,7 +25,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.qualification import BaselineCounts, BaselineLatency, Qualification
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.compilers import compilers_of
+from kerneltrial.stages.compilers import compilers_of, torch_of
 from kerneltrial.stages.compiling import open_builder, open_given
 from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
@@ -42,7 +44,11 @@ def run(job: Job) -> Qualification:
         The baseline does not compile or is wrong, a case cannot fail anyone, oracle and reference disagree.
     """
     lock = job.record("lock", Lock)
-    kernels = _compiled(job, lock)
+    with torch_of(job, lock) as torch:
+        return _qualified(job, _compiled(job, lock), torch)
+
+
+def _qualified(job: Job, kernels: Mapping[str, Kernel], torch: Torch | None) -> Qualification:
     baseline = kernels["baseline"]
     with ground(job, shelved=True) as g, contextlib.ExitStack() as open_runners:
 
@@ -56,7 +62,7 @@ def run(job: Job) -> Qualification:
         qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
         errors = judge.answers.baseline_errors((case, judge.draws(case)) for case in judge.cases)
         performance = _performance(g, baseline, judge.answers)
-        compilers = compilers_of(g, baseline, judge.answers)
+        compilers = compilers_of(g, baseline, judge.answers, torch)
         profile = profile_of(g, baseline)
     return Qualification(
         baseline=baseline.built,

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -24,20 +26,72 @@ from kerneltrial.records.contract import Contract, DimensionArgument, ScalarArgu
 
 NAMES: tuple[CompilerName, ...] = ("torch_eager", "torch_compile")
 _LIMIT_S = 600
+_IN_PROCESS = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # a pool takes longer to start than one kernel
 Case = tuple[str, Mapping[str, int], Sequence[Values]]
 """Name, dimensions, input sets."""
 
 
-def measured(contract: Contract, cases: Sequence[Case], limit_s: float = _LIMIT_S) -> TorchReply:
-    """Figures and outputs by compiler, or why there are none."""
-    why = _absent(contract)
-    if why:
-        return dict.fromkeys(NAMES, TorchFailed(why=why))
+class Torch:
+    """torch's process, a context manager: it starts to import torch at once, and touches no card before it is asked.
+
+    Importing takes seconds, in which whoever wants figures later has other things to do. Where torch is not installed,
+    or the contract is none for it, nothing is started, and every answer says why.
+    """
+
+    def __init__(self, contract: Contract, limit_s: float = _LIMIT_S) -> None:
+        self._contract, self._limit_s = contract, limit_s
+        self._why = _absent(contract) or _not_allowed(contract)
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        if not self._why:
+            self._folder = tempfile.TemporaryDirectory(prefix="kerneltrial-torch-")
+            self._place = Path(self._folder.name)
+            caches = {"TORCHINDUCTOR_CACHE_DIR": self._folder.name, "TRITON_CACHE_DIR": self._folder.name}
+            with open(self._place / "words", "wb") as words:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "kerneltrial.devices.cuda.torch_child", self._folder.name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=words,
+                    text=True,
+                    env={**os.environ, **caches, **_IN_PROCESS},
+                )
+        return self
+
+    def measured(self, cases: Sequence[Case]) -> TorchReply:
+        """Figures and outputs by compiler, or why there are none. It can be asked once."""
+        if self._process is None:
+            return dict.fromkeys(NAMES, TorchFailed(why=self._why))
+        (self._place / "request").write_bytes(msgspec.msgpack.encode(_request(self._contract, cases)))
+        try:
+            self._process.communicate("go\n", timeout=self._limit_s)
+        except subprocess.TimeoutExpired:
+            return dict.fromkeys(NAMES, TorchFailed(why=f"torch took longer than {self._limit_s:g} s"))
+        reply = self._place / "reply"
+        if self._process.returncode or not reply.is_file():
+            words = (self._place / "words").read_text(errors="replace").strip().splitlines()
+            last = next(iter(words[-1:]), "no word")
+            why = f"torch's process ended with {self._process.returncode}: {last[:500]}"
+            return dict.fromkeys(NAMES, TorchFailed(why=why))
+        return msgspec.msgpack.decode(reply.read_bytes(), type=TorchReply)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._folder.cleanup()
+
+
+def _not_allowed(contract: Contract) -> str:
+    """What is not allowed is told before torch is started."""
     try:
-        request = _request(contract, cases)
+        function_of(contract.torch, _names(contract))
     except InputProblem as problem:
-        return dict.fromkeys(NAMES, TorchFailed(why=str(problem)))
-    return _asked(request, limit_s)
+        return str(problem)
+    return ""
 
 
 def _absent(contract: Contract) -> str:
@@ -48,16 +102,21 @@ def _absent(contract: Contract) -> str:
     return ""
 
 
+def _names(contract: Contract) -> tuple[str, ...]:
+    """What the expression may speak of: inputs, scalars, dimensions."""
+    inputs = (array.name for array in contract.arrays if array.role == "input")
+    scalars = (a.name for a in contract.arguments if isinstance(a, ScalarArgument))
+    whole = {a.name for a in contract.arguments if isinstance(a, DimensionArgument)} | set(contract.dimensions)
+    return (*inputs, *scalars, *sorted(whole))
+
+
 def _request(contract: Contract, cases: Sequence[Case]) -> TorchRequest:
     arrays = {array.name: array for array in contract.arrays if array.role == "input"}
     scalars = {a.name: a for a in contract.arguments if isinstance(a, ScalarArgument)}
-    whole = {a.name for a in contract.arguments if isinstance(a, DimensionArgument)} | set(contract.dimensions)
-    names = (*arrays, *scalars, *sorted(whole))
-    function_of(contract.torch, names)  # what is not allowed is told before torch is started
     constants = {name: float(s.value) if s.dtype.startswith("float") else int(s.value) for name, s in scalars.items()}
     return TorchRequest(
         expression=contract.torch,
-        names=names,
+        names=_names(contract),
         tf32=contract.tf32,
         outputs={array.name: array.dtype for array in contract.outputs},
         cases=tuple(
@@ -76,21 +135,3 @@ def _request(contract: Contract, cases: Sequence[Case]) -> TorchRequest:
         ),
         compilers=NAMES,
     )
-
-
-def _asked(request: TorchRequest, limit_s: float) -> TorchReply:
-    with tempfile.TemporaryDirectory(prefix="kerneltrial-torch-") as folder:
-        asked, reply = Path(folder) / "request", Path(folder) / "reply"
-        asked.write_bytes(msgspec.msgpack.encode(request))
-        command = [sys.executable, "-m", "kerneltrial.devices.cuda.torch_child", str(asked), str(reply)]
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=limit_s, check=False, env=environment
-            )
-        except subprocess.TimeoutExpired:
-            return dict.fromkeys(NAMES, TorchFailed(why=f"torch took longer than {limit_s:g} s"))
-        if done.returncode or not reply.is_file():
-            last = next(iter(done.stderr.strip().splitlines()[-1:]), "no word")
-            return dict.fromkeys(NAMES, TorchFailed(why=f"torch's process ended with {done.returncode}: {last[:500]}"))
-        return msgspec.msgpack.decode(reply.read_bytes(), type=TorchReply)

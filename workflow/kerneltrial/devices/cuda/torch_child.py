@@ -1,9 +1,11 @@
-"""The program that times torch: `python -m kerneltrial.devices.cuda.torch_child REQUEST REPLY`.
+"""The program that times torch: `python -m kerneltrial.devices.cuda.torch_child FOLDER`.
 
 torch takes seconds to import, has an allocator and a stream of its own, and may not be installed; so it gets a process
-of its own, which is handed a request and leaves a reply in files. The functions take the module as an argument.
+of its own. It imports torch, waits for a line on its standard input, and answers the folder's `request` by its `reply`;
+an input that closes before ends it. The functions take the module as an argument.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from kerneltrial.inputs.torch_expressions import function_of
 from kerneltrial.records.compilers import CompilerName
 from kerneltrial.records.plan import DType
 from kerneltrial.records.record import Record
+from kerneltrial.sandbox import libc
 
 _BATCH_US = 2000.0  # long beside what it takes to start a graph on an idle queue
 _CALLS_AT_MOST = 1024
@@ -64,10 +67,16 @@ TorchReply = dict[str, TorchTimed | TorchFailed]
 
 def main(arguments: Sequence[str]) -> int:
     """Answer one request; what torch prints goes where this process's own words go."""
+    libc.die_with_parent()
     import torch
 
-    request = msgspec.msgpack.decode(Path(arguments[0]).read_bytes(), type=TorchRequest)
-    Path(arguments[1]).write_bytes(msgspec.msgpack.encode(answered(torch, request)))
+    if not sys.stdin.readline():
+        return 0
+    folder = Path(arguments[0])
+    request = msgspec.msgpack.decode((folder / "request").read_bytes(), type=TorchRequest)
+    written = folder / "written"
+    written.write_bytes(msgspec.msgpack.encode(answered(torch, request)))
+    written.rename(folder / "reply")
     return 0
 
 
@@ -155,4 +164,4 @@ def _replay_us(torch: Any, graph: Any) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # the reply is written; what torch does to end in good order takes seconds
