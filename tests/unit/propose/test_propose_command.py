@@ -1,11 +1,14 @@
 """The proposer `command`: real programs in real confined children, with a judge that is a double."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import kerneltrial
 from kerneltrial.propose.command.outside import Program
 from kerneltrial.propose.command.run import Runs
 from kerneltrial.propose.history import History
@@ -118,6 +121,27 @@ def test_a_program_reaches_nothing_of_the_host(program, tmp_path, monkeypatch):
     assert found == {"read": "PermissionError", "write": "PermissionError", "network": "PermissionError",
                      "home": "PermissionError", "secrets": []}  # fmt: skip
     assert secret.read_text() == "secret"
+
+
+def test_a_try_needs_no_package_of_the_parent(program, tmp_path):
+    """Where packages come by PYTHONPATH alone, the confined program does not see them."""
+    folders = [str(Path(kerneltrial.__file__).parents[1]), *filter(None, sys.path)]
+    code = (
+        "from test_propose_command import *\n"
+        "files = {'good.json': json.dumps(GOOD).encode()}\n"
+        "command = Command(words=('sh', '-c', 'python3 -c \"import msgspec\" && exit 9; kerneltrial try good.json'), "
+        "wall_s=30, tries=1)\n"
+        f"run = Program(command, files, ('cuda_cpp',), Runs(Path({str(tmp_path)!r}))).propose('p', 0, judge)\n"
+        "print(run.problem); assert len(run.tries) == 1\n"
+    )
+    bare = subprocess.run(
+        [os.path.realpath(sys.executable), "-c", code],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *folders])},
+        capture_output=True,
+        text=True,
+    )
+    assert bare.returncode == 0, bare.stdout + bare.stderr
+    assert "ended with status 0 and left no proposal.json" in bare.stdout
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,18 @@ from typing import Any
 
 import msgspec
 
+from kerneltrial.propose.command import posting
+
 MAXIMUM_BYTES = 2_000_000
 MAILBOX = ".kerneltrial"
 _POLL_S = 0.03
 _OUTPUT = ".kerneltrial/output.txt"
 _TAIL = 2_000
+# `try` needs no package: where those of the parent lie, the program may not be able to look.
+SHIM = """#!/bin/sh
+if [ "$1" = try ]; then shift; exec "{python}" -I -S "{post}" "$@"; fi
+exec "{python}" -P -m kerneltrial "$@"
+"""
 
 
 def serve(argument: bytes, requests: Any) -> None:
@@ -59,7 +66,7 @@ def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
         path.chmod(0o755 if content.startswith(b"#!") else 0o644)
     command = folder / "bin" / "kerneltrial"
     command.parent.mkdir(exist_ok=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m kerneltrial "$@"\n')
+    command.write_text(SHIM.format(python=sys.executable, post=posting.__file__))
     command.chmod(0o755)
 
 
@@ -73,7 +80,7 @@ def _started(words: list[str], folder: Path, python_path: str) -> Iterator[subpr
         "LANG": "C.UTF-8",
         "PYTHONPATH": python_path,
         "PYTHONDONTWRITEBYTECODE": "1",
-        "KERNELTRIAL_TRY": f"{folder}/{MAILBOX}",
+        posting.MAILBOX: f"{folder}/{MAILBOX}",
     }
     with open(folder / _OUTPUT, "wb") as output:
         try:
