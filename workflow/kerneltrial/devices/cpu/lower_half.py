@@ -8,7 +8,7 @@ rounded once here, which lies inside.
 from kerneltrial.devices.cpu import half
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
-from kerneltrial.devices.cpu.lower_float import COMPARE, tiny, two_sum
+from kerneltrial.devices.cpu.lower_float import COMPARE, extreme, tiny, two_sum
 from kerneltrial.devices.cpu.lower_integer import combine
 from kerneltrial.devices.cpu.lower_special import power_of_two
 
@@ -85,11 +85,9 @@ def _neg(b: Body, f: Fields, x: str) -> str:
 
 def _extreme(b: Body, f: Fields, x: str, y: str) -> str:
     """-0 below +0; one NaN gives the other operand, or NaN where the instruction has .NaN."""
-    name = {"min": "minimum", "max": "maximum"}[f["op"]] + ("" if f["nan"] else "num")
 
     def one(t: str, p: str, q: str) -> str:
-        wide = [("float", half.widen(b, t, v)) for v in (p, q)]
-        return half.narrow(b, t, b.call("float", f"llvm.{name}.f32", *wide))
+        return half.narrow(b, t, extreme(b, "float", f, half.widen(b, t, p), half.widen(b, t, q)))
 
     return _elements(b, f, one, x, y)
 
