@@ -93,6 +93,7 @@ def test_an_expression_that_does_not_give_the_outputs_is_absent(contract, expres
         "torch.nn.functional.layer_norm(a + b, (a.shape[1],), a[0], None)",
         "torch.cumsum(a, dim=0, dtype=torch.int32)[:, 1:-1]",
         "(a > 0, -a)",
+        "(total := a + b, total * 2)",
     ],
 )
 def test_what_computes_is_allowed(expression):
@@ -112,6 +113,8 @@ def test_what_computes_is_allowed(expression):
         ("a)\nimport os\n(b", "is no expression"),
         ("a if b else a", "a IfExp is not allowed"),
         ("z + a", "'z' is unknown"),
+        ("(a := b + 1, a)", "a is given a value"),
+        ("(torch := b, torch.add(a, b))", "torch is given a value"),
         ("", "is no expression"),
         ("a" + " + a" * 1000, "longer than"),
     ],

@@ -25,6 +25,8 @@ _NODES = (
     ast.List,
     ast.Subscript,
     ast.Slice,
+    ast.NamedExpr,
+    ast.Store,
 )
 # Parts of torch that read files, start processes or load code; an expression has no use for them.
 _CLOSED = frozenset(
@@ -59,8 +61,11 @@ def function_of(expression: str, names: Sequence[str]) -> Callable[[Any], Callab
         raise InputProblem(f"torch: {text[:80]!r} is no expression ({fault})") from None
     if tree is None:
         raise InputProblem(f"torch: the expression is longer than {MAXIMUM_LENGTH} characters")
+    named = {node.target.id for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)}
+    if named & {*names, "torch"}:
+        raise InputProblem(f"torch: {', '.join(sorted(named & {*names, 'torch'}))} is given a value; take another name")
     for node in ast.walk(tree):
-        _check(node, names)
+        _check(node, (*names, *named))
     source = f"def expression({', '.join(names)}):\n    return ({text})\n"
     code = compile(source, "<contract.torch>", "exec")
 
