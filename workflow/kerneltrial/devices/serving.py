@@ -13,7 +13,6 @@ from kerneltrial.records.reason import Finding, Reason
 
 _TRACE_FRAMES = -6
 _DETAIL = 4000
-_BINDINGS = ("cuda.bindings.driver", "pynvml", "nvmath.bindings.cublas", "nvmath.bindings.cublasLt")
 
 
 def prepare_cpu() -> None:
@@ -28,7 +27,16 @@ def prepare_cuda() -> None:
     """Import what a card needs, but call no function of its driver, which would be lost in children forked later."""
     from kerneltrial.devices.cuda import device  # noqa: F401  its imports are what is wanted
 
-    for name in _BINDINGS:
+    _import("cuda.bindings.driver", "pynvml")
+
+
+def prepare_vendors() -> None:
+    """Import the bindings of vendors' libraries, which load the libraries when they are first called."""
+    _import("nvmath.bindings.cublas", "nvmath.bindings.cublasLt")
+
+
+def _import(*names: str) -> None:
+    for name in names:
         with contextlib.suppress(Exception):  # what is absent, or broken, is told by the child that needs it
             importlib.import_module(name)
 

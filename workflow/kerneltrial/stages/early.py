@@ -38,7 +38,7 @@ def device_kind(job: Job) -> DeviceKind | None:
 def _names(job: Job) -> tuple[str, ...]:
     kind = device_kind(job)
     if kind is not None:
-        return devices(kind)
+        return devices(kind, vendors=job.stage == "confirm")
     if job.stage == "build":
         return compilers({candidate.language for candidate in job.record("propose", Proposal).candidates})
     return ()
