@@ -10,11 +10,16 @@ from build_workshop import CONTRACT, Workshop
 
 from kerneltrial.build import nvrtc, toolkit
 from kerneltrial.build.builder import LIMITS, Builder
+from kerneltrial.build.compilers import Compilers, Headers
+from kerneltrial.build.messages import Compiled
+from kerneltrial.build.preloading import preload
 from kerneltrial.build.problem import BuildProblem
 from kerneltrial.records.build import Built, Cubin, NotBuilt
 from kerneltrial.records.plan import Scratch
 from kerneltrial.records.reason import Reason
+from kerneltrial.sandbox import libc
 from kerneltrial.sandbox.limits import Limits, View
+from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects
 
 SCALE = """\
@@ -266,3 +271,22 @@ def test_a_small_kernel_is_built_quickly(workshop) -> None:
     options = ("--gpu-architecture=sm_80", "--std=c++17", "--generate-line-info", "--ptxas-options=-v")
     alone = least(lambda: nvrtc.compile_source(SCALE.encode(), options))
     assert least(lambda: workshop.cuda(SCALE)) < alone + 0.3
+
+
+def test_a_large_kernel_comes_out_alike_from_processes_of_their_own(tmp_path: Path) -> None:
+    """NVRTC gave this template several texts while addresses were random: workflow/adr/0030-equal-binaries.md."""
+    with libc.fixed_addresses() as can_be_fixed:
+        if not can_be_fixed:
+            pytest.skip("this host does not let addresses be fixed")
+    space = Path(__file__).parents[3] / "kernels/matmul_f32/space.cu"
+    values = {"BM": 16, "BN": 64, "BK": 64, "TM": 2, "TN": 4, "SLICES": 1, "SPLIT": 8, "STAGES": 1}
+    defines = "".join(f"#define {name} {value}\n" for name, value in values.items())
+    names = set()
+    for _ in range(4):
+        with Nursery(preload({"cuda_cpp"})) as nursery:
+            made = Compilers(nursery, "sm_80", LIMITS).nvrtc(
+                defines.encode() + space.read_bytes(), ("--gpu-architecture=sm_80",), Headers((), {})
+            )
+        assert isinstance(made, Compiled), made
+        names.add(made.ptx)
+    assert len(names) == 1

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kerneltrial.sandbox import libc
 from kerneltrial.sandbox.conversation import Conversation, Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
@@ -150,3 +151,15 @@ def test_opening_a_child_is_quick(nursery: Nursery) -> None:
             conversation.ask(b"x", 5)
         took.append(time.monotonic() - start)
     assert min(took) < 0.15
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_children_get_the_same_addresses_each_time_unless_that_is_not_wanted(fixed: bool) -> None:
+    """Three clean processes show whether addresses move; a host that refuses to fix them says so."""
+    with libc.fixed_addresses() as can_be_fixed:
+        pass
+    seen = set()
+    for _ in range(3):
+        with Nursery(["sandbox_children"], fixed=fixed) as moved, child(moved, "attempt") as conversation:
+            seen.add(conversation.ask(b"address", 10))
+    assert (len(seen) == 1) == (fixed and can_be_fixed)

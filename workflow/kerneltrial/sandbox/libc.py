@@ -1,10 +1,12 @@
 """The few calls of the C library that Python does not offer, with errors as OSError."""
 
+import contextlib
 import ctypes
 import functools
 import os
 import platform
 import signal
+from collections.abc import Iterator
 
 PR_SET_PDEATHSIG = 1
 PR_GET_SECCOMP = 21
@@ -14,6 +16,8 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
+ADDR_NO_RANDOMIZE = 0x0040000
+_ASK = 0xFFFFFFFF  # personality(2): change nothing, return what is in force
 
 MACHINE = platform.machine()
 
@@ -46,6 +50,21 @@ def syscall(number: int, *arguments: object) -> int:
 def unshare(flags: int) -> None:
     """`unshare(2)`."""
     checked(_library().unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
+
+
+@contextlib.contextmanager
+def fixed_addresses() -> Iterator[bool]:
+    """Programs that this thread starts meanwhile get the same addresses each time; False where the host refuses.
+
+    A container engine's default filter may refuse it (`personality(2)` with ADDR_NO_RANDOMIZE).
+    """
+    before = _library().personality(ctypes.c_ulong(_ASK))
+    refused = before == -1 or _library().personality(ctypes.c_ulong(before | ADDR_NO_RANDOMIZE)) == -1
+    try:
+        yield not refused
+    finally:
+        if not refused:
+            _library().personality(ctypes.c_ulong(before))
 
 
 def die_with_parent() -> None:

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from kerneltrial.sandbox import framing
+from kerneltrial.sandbox import framing, libc
 from kerneltrial.sandbox.conversation import Conversation
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.problem import SandboxProblem
@@ -38,11 +38,13 @@ class Nursery:
     """A context manager around the clean process.
 
     `preload` names modules to import there (`package.module`), or functions to call too (`package.module:function`).
-    Conversations of one nursery may be led from several threads.
+    Conversations of one nursery may be led from several threads. Its processes get the same addresses each time where
+    the host allows it, as NVRTC's output depends on them (workflow/adr/0030-equal-binaries.md); `fixed=False`: not so.
     """
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
+    def __init__(self, preload: Sequence[str] = (), *, fixed: bool = True) -> None:
         self._preload = tuple(preload)
+        self._fixed = fixed
         self._lock = threading.Lock()
         self._ready = False
         self._control: socket.socket | None = None
@@ -53,7 +55,7 @@ class Nursery:
         # The kernel ties "dies with its parent" to the thread that forks, so only the main thread asks for it; the
         # server ends by itself too when its socket closes.
         dies = threading.current_thread() is threading.main_thread()
-        with theirs:
+        with theirs, libc.fixed_addresses() if self._fixed else contextlib.nullcontext():
             self._server = subprocess.Popen(
                 [
                     *(sys.executable, "-P", "-m", "kerneltrial.sandbox.server"),
