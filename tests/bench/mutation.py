@@ -24,7 +24,7 @@ from mutants import Mutant, mutants, plan_mutants
 from kerneltrial.build.builder import Builder
 from kerneltrial.build.preloading import preload as build_preload
 from kerneltrial.devices.device import Binary
-from kerneltrial.devices.opening import CPU_ARCH
+from kerneltrial.devices.opening import CPU_ARCH, detect
 from kerneltrial.devices.preloading import preload as runner_preload
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.cases import read_cases
@@ -34,8 +34,9 @@ from kerneltrial.inputs.oracle import load
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.judge.setup import JudgeSetup, Subject
 from kerneltrial.judge.validation import Judge
-from kerneltrial.records.build import Built
+from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.validation import Invalid, Validated
@@ -50,18 +51,21 @@ PROTOCOL = Protocol(budget_instructions=1_000_000_000)  # an endless loop is one
 class Family:
     """A contract with its cases, oracle and baseline, and a judge that is kept between mutants."""
 
-    def __init__(self, name: str, folder: Path, stack: ExitStack, protocol: Protocol = PROTOCOL) -> None:
+    def __init__(
+        self, name: str, folder: Path, stack: ExitStack, protocol: Protocol = PROTOCOL, device: DeviceKind = "cpu"
+    ) -> None:
+        self.kind, self.arch = device, CPU_ARCH if device == "cpu" else detect("cuda").arch
         self.kernels, self.cases = ROOT / "kernels" / name, ROOT / "cases" / name
         self.contract = read_contract(self.kernels / "contract.yaml")
         self._objects = Objects(folder / "objects")
-        self.runners = stack.enter_context(Nursery(runner_preload("cpu")))
+        self.runners = stack.enter_context(Nursery(runner_preload(device)))
         compilers = stack.enter_context(Nursery(build_preload(("cuda_cpp",))))
-        self._builder = Builder(compilers, self.contract, CPU_ARCH, "cpu")
+        self._builder = Builder(compilers, self.contract, self.arch, device)
         baseline = self.kernels / "baseline.cu"
         plan = read_plan(plan_path(baseline))
         built = self.build(baseline.read_bytes(), plan)
         assert isinstance(built, Built), built
-        runner = stack.enter_context(Runner(self.runners, "cpu", arch=CPU_ARCH))
+        runner = stack.enter_context(Runner(self.runners, device, arch=self.arch))
         self.judge = Judge(
             JudgeSetup(
                 contract=self.contract,
@@ -80,7 +84,10 @@ class Family:
         return self._builder.build(candidate, source, self._objects)
 
     def binary(self, built: Built) -> Binary:
-        return Binary(ptx=self._objects.get(built.ptx).decode(), cubin=b"")
+        machine = (
+            self._objects.get(built.cubin.digest) if self.kind == "cuda" and isinstance(built.cubin, Cubin) else b""
+        )
+        return Binary(ptx=self._objects.get(built.ptx).decode(), cubin=machine)
 
     def fate(self, source: str, plan: LaunchPlan, original: str) -> tuple[str, str]:
         """The fate of a mutant and, in words, why."""
@@ -90,7 +97,7 @@ class Family:
         binary = self.binary(built)
         if _bare(binary.ptx) == original:
             return "equal", ""
-        with Runner(self.runners, "cpu", arch=CPU_ARCH, call_s=120.0) as runner:
+        with Runner(self.runners, self.kind, arch=self.arch, call_s=120.0) as runner:
             outcome = self.judge.judge_candidate(built, binary, plan, runner)
         if isinstance(outcome, Validated):
             return "survived", ""

@@ -65,7 +65,7 @@ class Stage:
     receipt: bool = False
 
 
-_RUNNER = ("devices.serving", "devices.cpu.device", "devices.cuda.device")
+_RUNNER = ("devices.serving", "devices.cpu.device", "devices.cuda.device", "devices.cuda.sanitized")
 _COMPILER = ("build.nvrtc", "build.numba_ptx")
 _JUDGED = ("propose", "build", "validate", "time", "holdout")
 

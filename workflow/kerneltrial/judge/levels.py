@@ -55,7 +55,7 @@ def choose(cases: Sequence[Sized], runs: int) -> Levels:
     """Levels for cases of one plan, each of which is run `runs` times."""
     every: set[str] = set()
     once: set[str] = set()
-    for group in _by_kernels(cases):
+    for group in by_kernels(cases):
         left = BUDGET_OPERATIONS
         for case in sorted(group, key=lambda c: c.operations):
             left -= case.operations * runs
@@ -79,7 +79,7 @@ def left_out(cases: Sequence[Sized], levels: Levels) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _by_kernels(cases: Sequence[Sized]) -> Iterable[list[Sized]]:
+def by_kernels(cases: Sequence[Sized]) -> Iterable[list[Sized]]:
     """Cases in groups that launch the same kernels."""
     groups: dict[tuple[str, ...], list[Sized]] = {}
     for case in cases:

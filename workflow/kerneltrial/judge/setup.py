@@ -1,7 +1,7 @@
 """What a judge holds through a stage: the rules, the cases, the oracle, the baseline; and whom it judges."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol as Interface
@@ -17,6 +17,7 @@ from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.problem import Problem
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.qualification import BaselineError
+from kerneltrial.records.sanitizer import Sanitized
 
 
 class JudgeProblem(Problem):
@@ -31,6 +32,12 @@ class RunsCalls(Interface):
 
     def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
         """One call on fresh buffers; raises `Refused` or `DeviceProblem`."""
+
+
+class Sanitizes(Interface):
+    """Runs calls of a binary, each of a case and with its values, under every tool of compute-sanitizer."""
+
+    def __call__(self, binary: Binary, asked: Sequence[tuple[str, Call, Values]]) -> Sanitized: ...
 
 
 @dataclass

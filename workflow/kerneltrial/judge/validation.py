@@ -16,8 +16,9 @@ from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.casework import CaseWork, turns
 from kerneltrial.judge.domain import uncovered
 from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
+from kerneltrial.judge.sanitizing import Looker
 from kerneltrial.judge.screen import screen
-from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Subject
+from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Sanitizes, Subject
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
@@ -68,13 +69,21 @@ class Judge:
         """How many draws a case gets: a far shape has one."""
         return 1 if case.name in self._far else self.setup.protocol.draws_per_case
 
-    def judge_candidate(self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls) -> ValidationOutcome:
-        """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
+    def judge_candidate(
+        self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls, sanitizes: Sanitizes | None = None
+    ) -> ValidationOutcome:
+        """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground.
+
+        Where all else was right, `sanitizes` has compute-sanitizer look, on cases that are none for their size.
+        """
         seen = screen(binary.ptx, self.setup.protocol.screening, several_launches=has_several_launches(plan))
         if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
             return _invalid(built.candidate, seen[0], (), ("screen",), ())
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
         outcome = self.judge_subject(built.candidate, subject, self.cases)
+        if sanitizes is not None and isinstance(outcome, Validated):
+            near = [case for case in self.cases if case.name not in self._far]
+            outcome = Looker(self.setup, self.answers, sanitizes).look(outcome, subject, near)
         if seen and not isinstance(outcome, Invalid):
             return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen, outcome))
         return outcome

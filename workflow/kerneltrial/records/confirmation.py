@@ -164,9 +164,14 @@ class NoWinner(Record, tag_field="state", tag="no_winner"):
 
 
 class Confirmation(Record):
-    """What the decision rests on. `vendors_absent` says why a vendor's kernel was not timed."""
+    """What the decision rests on. `vendors_absent` says why a vendor's kernel was not timed.
+
+    `checks` are those of compute-sanitizer that looked at the winner here, `unchecked` what they leave open.
+    """
 
     outcome: Confirmed | NotTimed | NoWinner
     vendors: tuple[VendorSpeed, ...] = ()
     vendors_absent: tuple[Finding, ...] = ()
     end_to_end: EndToEnd | EndToEndFailed | NoEndToEnd = NoEndToEnd()
+    checks: tuple[str, ...] = ()
+    unchecked: tuple[Finding, ...] = ()

@@ -30,6 +30,7 @@ class Protocol(Record):
     confidence: Decimal = Decimal("0.95")
     clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
     profile: Literal["none", "ncu"] = "none"
+    sanitizers: Literal["none", "winner", "all"] = "winner"
     budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
     screening: Screening = Screening()
 

@@ -31,6 +31,7 @@ from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import NOT_ASKED
+from kerneltrial.records.sanitizer import TOOLS
 from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.application import applied
 from kerneltrial.stages.gathered import judged
@@ -38,6 +39,7 @@ from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, is_stored, performance_cases, samples_of
 from kerneltrial.stages.salt import read_salt
+from kerneltrial.stages.sanitizing import sanitizer_of
 from kerneltrial.store.measurements import Stored
 
 
@@ -48,7 +50,8 @@ def run(job: Job) -> Confirmation:
         return Confirmation(outcome=winner)
     candidate, built = _chosen(job, winner)
     with ground(job) as g:
-        findings = _judged_again(g, candidate, built)
+        again = _judged_again(g, candidate, built)
+        findings = again.findings
         if g.lock.device.kind == "cpu":
             counted = NotTimed(
                 winner=winner.candidate, ratio=winner.geometric_mean, valid=not findings, findings=findings
@@ -57,7 +60,21 @@ def run(job: Job) -> Confirmation:
         else:
             confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
         pair = (_baseline(g), Kernel(built=built, plan=candidate.plan))
-        return msgspec.structs.replace(confirmed, end_to_end=_in_the_application(g, pair, confirmed))
+        return msgspec.structs.replace(
+            confirmed,
+            end_to_end=_in_the_application(g, pair, confirmed),
+            checks=again.checks,
+            unchecked=again.unchecked,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Again:
+    """What is wrong with the winner on fresh values, and what compute-sanitizer looked at or left open."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[str, ...]
+    unchecked: tuple[Finding, ...]
 
 
 def _baseline(g: Ground) -> Kernel:
@@ -82,18 +99,23 @@ def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
     return candidate, built
 
 
-def _judged_again(g: Ground, candidate: Candidate, built: Built) -> tuple[Finding, ...]:
-    """What is wrong with the winner on fresh values; empty where nothing is."""
+def _judged_again(g: Ground, candidate: Candidate, built: Built) -> Again:
+    """The winner judged again, on fresh values and, where the protocol asks for it, by compute-sanitizer."""
     qualification = g.job.record("qualify", Qualification)
     with g.runner() as own, g.runner() as runner:
         setup = g.setup(g.baseline(qualification, own))
         salt = read_salt(g.job)
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
-        outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
+        binary, sanitizes = binary_of(built, g.job.objects), sanitizer_of(g, winner=True)
+        outcome = judge.judge_candidate(built, binary, candidate.plan, runner, sanitizes)
+    findings: tuple[Finding, ...] = ()
     if isinstance(outcome, Invalid | Unchecked):
-        return (Finding(reason=outcome.reason, detail=outcome.detail),)
-    return ()
+        findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
+    if sanitizes is None or isinstance(outcome, Unchecked):
+        return Again(findings=findings, checks=(), unchecked=())
+    checks = tuple(check for check in outcome.checks if check in TOOLS)
+    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked)
 
 
 def _fresh(case: Case, salt: bytes, winner: str) -> Case:

@@ -9,6 +9,7 @@ from kerneltrial.records.reason import Skipped
 from kerneltrial.records.validation import SkippedCandidate, Validation
 from kerneltrial.stages.ground import Ground, binary_of, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
+from kerneltrial.stages.sanitizing import sanitizer_of
 
 WORKERS = 4
 
@@ -36,7 +37,8 @@ def run(job: Job) -> Validation:
 
 
 def _judge(g: Ground, judge: Judge, candidate: Candidate, built: Built, runner: Runner) -> ValidationOutcome:
-    return judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner)
+    binary = binary_of(built, g.job.objects)
+    return judge.judge_candidate(built, binary, candidate.plan, runner, sanitizer_of(g))
 
 
 def _skipped(refused: NotBuilt) -> SkippedCandidate:

@@ -14,18 +14,15 @@ from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Finding, Reason
+from kerneltrial.records.sanitizer import TOOLS, not_run
 
 Given = dict[str, NDArray[np.uint8]]
-# What each tool of compute-sanitizer would look for; none is run here, and each is recorded as a check of its own.
-_MEMCHECK = "memcheck was not run: reads outside a buffer, and writes beyond the 4 KiB margins, that do not fault"
+# What each tool of compute-sanitizer would look for: none looks at this run (`devices.cuda.sanitizer` is for them).
 _UNCHECKED = {
-    "bounds": (_MEMCHECK,),
+    "bounds": (not_run("memcheck"),),
     "all": (
-        _MEMCHECK,
-        "racecheck was not run: races in shared memory",
-        "initcheck was not run: reads of memory that was never written",
-        "synccheck was not run: barriers that not all threads reach",
-        "no tool looks for races between blocks in global memory",
+        *(not_run(tool) for tool in TOOLS),
+        Finding(reason=Reason.CHECK_ABSENT, detail="no tool looks for races between blocks in global memory"),
     ),
 }
 _AFTER_FAULT = "inputs, margins and self-restoring scratch could not be compared: the fault ended the context"
@@ -101,8 +98,7 @@ def _initialise(guarded: Guarded, given: Given, context: Context) -> None:
 
 
 def _unchecked(conditions: Conditions) -> tuple[Finding, ...]:
-    details = _UNCHECKED[conditions.checks]
-    return tuple(Finding(reason=Reason.CHECK_ABSENT, detail=detail) for detail in details)
+    return _UNCHECKED[conditions.checks]
 
 
 def _observed(buffers: Sequence[Guarded], given: Given, unchecked: tuple[Finding, ...]) -> Run:
