@@ -7,7 +7,6 @@ from kerneltrial.propose.files import Files
 from kerneltrial.propose.goal import goal_reached
 from kerneltrial.propose.history import Iteration, history_of
 from kerneltrial.propose.proposer import NO_USAGE, Draft, TriedDraft, assemble
-from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.build import Build
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.prize import KnownPrize, Prize
@@ -58,7 +57,6 @@ def _asked(
     job: Job, lock: Lock, iterations: Sequence[Iteration]
 ) -> tuple[Sequence[Draft | Unusable | TriedDraft], ModelUsage]:
     """Drafts and what a model charged for them. Proposers are imported late: a model's SDK takes seconds."""
-    count = lock.candidates_per_iteration
     if lock.proposer in ("openai", "replay"):
         from kerneltrial.stages.modelling import ask_model
 
@@ -69,6 +67,7 @@ def _asked(
         return ask_program(job, lock, iterations), NO_USAGE
     if lock.proposer == "files":
         folder = min((job.root / path for path in job.sources["candidates"]), key=lambda path: len(path.parts)).parent
-        return Files(folder).propose(history_of(iterations), count), NO_USAGE
-    search = open_search(job.source("space"), lock.cases, lock.device, lock.seed)
-    return search.propose(history_of(iterations), count), NO_USAGE
+        return Files(folder).propose(history_of(iterations), lock.candidates_per_iteration), NO_USAGE
+    from kerneltrial.stages.searching import ask_search
+
+    return ask_search(job, lock, iterations), NO_USAGE

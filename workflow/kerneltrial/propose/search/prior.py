@@ -50,14 +50,33 @@ class Estimate:
     blocks: Integers
 
 
+@dataclass(frozen=True)
+class Reports:
+    """What the compiler reported of n configurations, each of shape (n,): it stands in for the space's own guess.
+
+    Registers a thread, static shared memory a block, bytes a thread that are spilled (stores and loads).
+    """
+
+    registers: Integers
+    shared_bytes: Integers
+    spilled_bytes: Integers
+
+    def at(self, rows: NDArray[np.intp]) -> "Reports":
+        return Reports(self.registers[rows], self.shared_bytes[rows], self.spilled_bytes[rows])
+
+
 def card_of(device: Device) -> Card:
     """Return the card's limits; where the device does not tell (`cpu`), those of a card with 132 multiprocessors."""
     told = device.fingerprint.get("multiprocessors", "")
     return Card(multiprocessors=int(told)) if told.isdigit() and int(told) > 0 else Card()
 
 
-def estimate(file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card) -> Estimate:
+def estimate(
+    file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card, reports: Reports | None = None
+) -> Estimate:
     """Return cycles and blocks of one call of every configuration in `table` (parameters and derived names).
+
+    With `reports`, one for each configuration, occupancy is the compiler's and spills cost instructions.
 
     Raises
     ------
@@ -72,7 +91,8 @@ def estimate(file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card
         holds = column(bare(variant.when), {name: held[left] for name, held in known.items()}) != 0
         taken, left = left[holds], left[~holds]
         if taken.size:
-            found = _estimate(file.prior, variant, {name: held[taken] for name, held in known.items()}, card)
+            columns = {name: held[taken] for name, held in known.items()}
+            found = _estimate(file.prior, variant, columns, card, reports.at(taken) if reports else None)
             cycles[taken], blocks[taken] = found.cycles, found.blocks
     if left.size:
         shape = ", ".join(f"{name}={size}" for name, size in dimensions.items())
@@ -80,19 +100,28 @@ def estimate(file: SpaceFile, table: Columns, dimensions: Dimensions, card: Card
     return Estimate(cycles, blocks)
 
 
-def log_cycles(file: SpaceFile, table: Columns, cases: Sequence[Dimensions], card: Card) -> NDArray[np.float64]:
+def log_cycles(
+    file: SpaceFile, table: Columns, cases: Sequence[Dimensions], card: Card, reports: Reports | None = None
+) -> NDArray[np.float64]:
     """Return the mean over cases of the natural logarithm of the estimated cycles, shape (n,)."""
-    logs = [np.log(estimate(file, table, case, card).cycles) for case in cases]
+    logs = [np.log(estimate(file, table, case, card, reports).cycles) for case in cases]
     mean: NDArray[np.float64] = np.mean(logs, axis=0)
     return mean
 
 
-def _estimate(terms: PriorTerms, variant: Variant, known: Columns, card: Card) -> Estimate:
+def _estimate(terms: PriorTerms, variant: Variant, known: Columns, card: Card, reports: Reports | None) -> Estimate:
     blocks: Integers = np.zeros(1, dtype=np.int64)
     cycles = np.full(1, float(LAUNCH_CYCLES))
     instructions, traffic = column(terms.instructions, known), column(terms.traffic_bytes, known)
     registers, shared = column(terms.registers, known), column(terms.shared_bytes, known)
+    if reports is not None:
+        registers = reports.registers
+        # Spilled bytes are counted where they stand in the code: as often as registers are spilled, a thread moves one
+        # more word for each that it keeps.
+        instructions = instructions * (1 + reports.spilled_bytes / (4 * np.maximum(registers, 1)))
     for launch in variant.launches:
+        if reports is not None:
+            shared = reports.shared_bytes + column(bare(launch.shared_bytes), known)
         grid, threads = _product(launch.grid, known), _product(launch.block, known)
         occupancy = _occupancy(card, threads, registers, shared)
         on_busiest = -(-grid // card.multiprocessors)

@@ -1,14 +1,16 @@
 """The proposer `search`: expert seeds, then the prior's order, then a model of the results so far.
 
-It keeps no state: the space, the seed and the history give the proposal. Of each batch the last one is chosen to be
-structurally different from what was tried, among those that the model holds to be good.
+It keeps no state: the space, the seed and the history give the proposal. What is about to be proposed is compiled
+first, with the next few beside it, and what the compiler reports corrects the prior. Of each batch the last one is
+chosen to be structurally different from what was tried, among those that the model holds to be good.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +18,9 @@ from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import Failed, History, Measured, Tried
 from kerneltrial.propose.proposer import Draft
 from kerneltrial.propose.search.model import Floats, Points, fit, squared_distances
-from kerneltrial.propose.search.prior import Dimensions, card_of, log_cycles
+from kerneltrial.propose.search.prior import Dimensions, card_of
 from kerneltrial.propose.search.reasoning import Reasoning
+from kerneltrial.propose.search.reports import Compile, Refined, Terms
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.case import Cases
 from kerneltrial.records.device import Device
@@ -26,6 +29,7 @@ from kerneltrial.records.reason import Reason
 
 OPTIMISM = 0.5  # standard deviations that count in favour of a configuration
 GOOD_SHARE = 0.1  # the structurally different one comes from this share of the best
+COMPILED = 2  # configurations that are compiled to choose from, for each that is proposed
 FAILURE_LOSS = 0.7  # log ratio below the worst measured: about half as fast
 
 
@@ -41,37 +45,42 @@ class Known:
 
 
 class Search:
-    """Proposes configurations of a space. `seed` breaks ties alone."""
+    """Proposes configurations of a space. `seed` breaks ties alone; `compile` says what the compiler reports."""
 
     name = "search"
 
-    def __init__(self, space: Space, cases: Sequence[Dimensions], device: Device, seed: int) -> None:
+    def __init__(
+        self,
+        space: Space,
+        cases: Sequence[Dimensions],
+        device: Device,
+        seed: int,
+        compile: Compile | None = None,
+    ) -> None:
         self.space = space
         self.rows = {tuple(c.values()): row for row, c in enumerate(space.configurations)}
-        card = card_of(device)
-        self.reasoning = Reasoning(space, cases[0], card)
-        try:
-            guess = -log_cycles(space.file, space.table, cases, card)
-        except InputProblem as fault:
-            raise InputProblem(f"{space.path}: {fault}") from None
+        self.terms = Terms(space, cases, card_of(device))
+        self.reasoning = Reasoning(space, cases[0], self.terms.card)
+        guess = self.terms.guess(np.arange(len(space.configurations)))
         self.points = Points(_features(space), guess - guess.mean())
         self.tie_break = np.random.Generator(np.random.PCG64(seed)).permutation(len(space.configurations))
+        self.compile = compile
 
     def propose(self, history: History, count: int) -> list[Draft | Unusable]:
         """Return up to `count` drafts, and SPACE_EXHAUSTED as the last where the space holds no more."""
         tried = self._tried(history)
         left = [row for row in range(len(self.space.configurations)) if row not in tried]
-        known = _known(tried)
-        chosen: list[int] = []
+        refined = Refined(self.terms, self.points.guess)
+        for row_tried, earlier in tried.items():
+            refined.add(row_tried, earlier.resources)
+        batch = _Batch(_known(tried), refined, left, list(tried), COMPILED * count if self.compile else 0)
         drafts: list[Draft | Unusable] = []
         for slot in range(count):
-            if not left:
-                drafts.append(self._exhausted())
-                break
             different = slot == count - 1 and count > 1
-            row, known = self._choose(left, known, [*tried, *chosen], different)
-            left.remove(row)
-            chosen.append(row)
+            row = self._choose(batch, different, count)
+            if row is None:
+                drafts.append(self._exhausted(len(batch.refined.failed)))
+                break
             drafts.append(self._draft(row, history, different))
         return drafts
 
@@ -87,23 +96,45 @@ class Search:
         names = list(self.space.file.parameters)
         return self.rows.get(tuple(parameters[n] for n in names)) if set(parameters) == set(names) else None
 
-    def _choose(self, left: list[int], known: Known, taken: list[int], different: bool) -> tuple[int, Known]:
-        """Return the next row, and what is known when its result is believed to be what the model says."""
-        rows = np.array(left, dtype=np.intp)
-        there = self.points.at(rows)
-        mean, deviation = there.guess, np.zeros(len(left))
-        if known.rows:
-            seen = self.points.at(np.array(known.rows, dtype=np.intp))
-            mean, deviation = fit(seen, np.array(known.results)).predict(there)
-        seed = self._next_seed(left)
-        if seed is not None:
-            place = left.index(seed)
-        elif different and taken:
-            place = self._furthest(rows, mean, taken)
-        else:
-            place = self._first(rows, mean + OPTIMISM * deviation)
-        believed = known.extended(left[place], float(mean[place])) if known.rows else known
-        return left[place], believed
+    def _choose(self, batch: "_Batch", different: bool, count: int) -> int | None:
+        """Return the next row, or None where none is left; its result is believed to be what the model says."""
+        while batch.left:
+            rows = np.array(batch.left, dtype=np.intp)
+            mean, deviation = self._predicted(batch, rows)
+            seed = self._next_seed(batch.left)
+            if seed is not None:
+                place = batch.left.index(seed)
+            elif different and batch.taken:
+                place = self._furthest(rows, mean, batch.taken)
+            else:
+                place = self._first(rows, mean + OPTIMISM * deviation)
+            row = batch.left[place]
+            if seed is None and batch.budget > 0 and row not in batch.refined.asked:
+                order = np.lexsort((self.tie_break[rows], -np.round(mean + OPTIMISM * deviation, 9)))
+                self._compile(batch, [row, *rows[order].tolist()], count)
+                continue
+            return batch.take(row, float(mean[place]))
+        return None
+
+    def _predicted(self, batch: "_Batch", rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of y at `rows`: the prior alone where nothing is known."""
+        points = Points(self.points.features, batch.refined.guess)
+        there, known = points.at(rows), batch.known
+        if not known.rows:
+            return there.guess, np.zeros(len(rows))
+        seen = points.at(np.array(known.rows, dtype=np.intp))
+        return fit(seen, np.array(known.results)).predict(there)
+
+    def _compile(self, batch: "_Batch", order: Sequence[int], count: int) -> None:
+        """Compile the first `count` of `order` that have no report, side by side; failures are known as failures."""
+        assert self.compile is not None
+        wanted = [row for row in dict.fromkeys(order) if row not in batch.refined.asked]
+        wanted = wanted[: min(count, batch.budget)]
+        batch.budget -= len(wanted)
+        drafts = [self._bare(row) for row in wanted]
+        for row, report in zip(wanted, self.compile(drafts), strict=True):
+            batch.refined.add(row, report)
+        batch.drop(row for row in wanted if row in batch.refined.failed)
 
     def _next_seed(self, left: list[int]) -> int | None:
         seeds = (self._row(seed.parameters) for seed in self.space.file.seeds)
@@ -125,25 +156,57 @@ class Search:
         best = history.best
         parent = best if best is not None and self._row(best.origin.parameters) is not None else None
         hypothesis, pattern, from_parent = self.reasoning.explain(parameters, parent, different)
+        origin = Origin(
+            hypothesis=hypothesis,
+            pattern=pattern,
+            parents=(parent.candidate,) if parent is not None and from_parent else (),
+            parameters=dict(parameters),
+        )
+        return msgspec.structs.replace(self._bare(row), origin=origin)
+
+    def _bare(self, row: int) -> Draft:
+        """The draft of a configuration without its reason."""
+        parameters = self.space.configurations[row]
         return Draft(
             language=self.space.file.language,
             source=self.space.source(parameters),
             plan=self.space.plan(parameters),
-            origin=Origin(
-                hypothesis=hypothesis,
-                pattern=pattern,
-                parents=(parent.candidate,) if parent is not None and from_parent else (),
-                parameters=dict(parameters),
-            ),
+            origin=Origin(hypothesis="", pattern="none", parents=(), parameters=dict(parameters)),
         )
 
-    def _exhausted(self) -> Unusable:
+    def _exhausted(self, failed: int) -> Unusable:
         total = len(self.space.configurations)
         detail = f"all {total} configurations of {self.space.path.name} were tried"
+        if failed:
+            detail += f", or do not compile ({failed} of them)"
         return Unusable(reason=Reason.SPACE_EXHAUSTED, detail=detail)
 
 
-def open_search(path: Path, cases: Cases, device: Device, seed: int) -> Search:
+@dataclass
+class _Batch:
+    """One proposal on its way: what is known, what is left to choose from, and how many may still be compiled."""
+
+    known: Known
+    refined: Refined
+    left: list[int]
+    taken: list[int]
+    budget: int
+
+    def take(self, row: int, believed: float) -> int:
+        self.left.remove(row)
+        self.taken.append(row)
+        if self.known.rows:
+            self.known = self.known.extended(row, believed)
+        return row
+
+    def drop(self, failed: Iterable[int]) -> None:
+        """Rows that do not compile are not proposed; the model knows them as failures."""
+        for row in failed:
+            self.left.remove(row)
+            self.known = self.known.extended(row, _failure(self.known.results))
+
+
+def open_search(path: Path, cases: Cases, device: Device, seed: int, compile: Compile | None = None) -> Search:
     """Read the space at `path` (space.yaml) and make the proposer for the performance cases.
 
     Raises
@@ -154,15 +217,19 @@ def open_search(path: Path, cases: Cases, device: Device, seed: int) -> Search:
     timed = [case.dimensions for case in cases.cases if case.kind == "performance"]
     if not timed:
         raise InputProblem("cases: no performance case; `search` needs one to rank by")
-    return Search(read_space(path), timed, device, seed)
+    return Search(read_space(path), timed, device, seed, compile)
 
 
 def _known(tried: dict[int, Tried]) -> Known:
     """Return results as y = log(ratio). A failure counts as clearly worse than the worst that was measured."""
     values = {row: math.log(t.fate.ratio) for row, t in tried.items() if isinstance(t.fate, Measured)}
-    failed = min([0.0, *values.values()]) - FAILURE_LOSS
+    failed = _failure(tuple(values.values()))
     values |= {row: failed for row, t in tried.items() if isinstance(t.fate, Failed)}
     return Known(tuple(values), tuple(values.values()))
+
+
+def _failure(results: Sequence[float]) -> float:
+    return min([0.0, *results]) - FAILURE_LOSS
 
 
 def _features(space: Space) -> Floats:
