@@ -21,6 +21,7 @@ from kerneltrial.evidence.lock_page import lock_page
 from kerneltrial.evidence.sealed import Brought, revealed_salt
 from kerneltrial.evidence.tarball import unpack
 from kerneltrial.inputs.config import read
+from kerneltrial.records.envelope import SCHEMA_VERSION
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.terms import Terms
 from kerneltrial.stages.code_folder import CodeFolder
@@ -189,6 +190,14 @@ def edit_a_verdict_and_decide_anew(bundle):
     decided_anew(bundle, ("prize", "decide", "report"))
 
 
+def say_another_version(bundle):
+    for stage, iteration in graph.jobs(bundle.iterations):
+        record = json.loads(bundle.path(stage, iteration).read_bytes())
+        record["schema_version"] = SCHEMA_VERSION + 1
+        bundle._write(bundle.path(stage, iteration), record)
+    bundle.cover()
+
+
 def replace_the_key(bundle):
     """Everything is as it was, and someone else signs for it."""
 
@@ -208,6 +217,7 @@ TAMPERINGS = {
     "falsify a sample and make all after it anew": falsify_a_sample_and_make_all_after_it_anew,
     "edit the ratio of the confirmation and decide anew": edit_the_ratio_and_decide_anew,
     "edit a verdict of judging and decide anew": edit_a_verdict_and_decide_anew,
+    "say that the records are of another version": say_another_version,
 }
 ORDER = ("bytes", "signatures", "derivation", "decision")
 

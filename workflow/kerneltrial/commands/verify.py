@@ -18,20 +18,27 @@ from kerneltrial.records.problem import Problem
 from kerneltrial.store import envelopes
 from kerneltrial.store.signed import Signed
 
+ONLY_BYTES = 4  # the exit status where nothing is wrong with the bytes, and no more could be looked at
+
 
 @dataclass(frozen=True)
 class Place:
-    """A trial's config and the folder that its paths are relative to; `bundle`: nothing else may lie there."""
+    """A trial and the folder that its paths are relative to; `bundle`: nothing else may lie there.
 
-    config: Config
+    `config` is None where the records are of another version, whose config this one cannot read.
+    """
+
+    trial: str
     root: Path
+    config: Config | None = None
     bundle: bool = False
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
-    """Print what was looked at, every problem, and whether the decision still holds here; 0 without problems, else 1.
+    """Print what was looked at, every problem, and whether the decision still holds here.
 
-    A decision that has expired is no problem of the evidence, which is as whole as before.
+    0 without problems, 1 with some, `ONLY_BYTES` for records of another version whose bytes are whole. A decision that
+    has expired is no problem of the evidence, which is as whole as before.
     """
     brought = Brought(
         keys=root / given.keys if given.keys else None,
@@ -39,22 +46,31 @@ def run(given: argparse.Namespace, root: Path) -> int:
         heads=root / given.heads if given.heads else None,
     )
     with opened(given, root) as place:
-        verdict = look(place.config, place.root, brought, place.bundle)
-        _recompile(given, place, verdict)
-        _rerun(given.rerun and root / given.rerun, place, verdict)
+        verdict = _looked(place, brought)
+        if place.config is not None:
+            _recompile(given, place, place.config, verdict)
+            _rerun(given.rerun and root / given.rerun, place, place.config, verdict)
         for line in verdict.lines:
             print(line)
         print("\n".join(verdict.table()))
         print(
-            f"{results(place.config.trial)}: {verdict.records} records, {verdict.objects} objects, "
-            f"{verdict.measurements} measurements, {verdict.journal_lines} journal lines: "
-            + (f"{len(verdict.lines)} problems" if verdict.lines else "all whole, every link holds")
+            f"{results(place.trial)}: {verdict.records} records, {verdict.objects} objects, "
+            f"{verdict.measurements} measurements, {verdict.journal_lines} journal lines: {_summary(verdict)}"
         )
-        _say_where_it_holds(place)
-    return 0 if verdict.whole else 1
+        if place.config is not None:
+            _say_where_it_holds(place)
+    return 1 if not verdict.whole else ONLY_BYTES if verdict.other_version else 0
 
 
-def _recompile(given: argparse.Namespace, place: Place, verdict: Verdict) -> None:
+def _summary(verdict: Verdict) -> str:
+    if verdict.lines:
+        return f"{len(verdict.lines)} problems"
+    if verdict.other_version:
+        return "the bytes are whole; what they say was not looked into"
+    return "all whole, every link holds"
+
+
+def _recompile(given: argparse.Namespace, place: Place, config: Config, verdict: Verdict) -> None:
     asked = given.recompile or ("winner" if given.evidence else "none")
     if asked == "none":
         verdict.note("derivation", "nothing was compiled again")
@@ -64,12 +80,12 @@ def _recompile(given: argparse.Namespace, place: Place, verdict: Verdict) -> Non
         return
     from kerneltrial.stages.recompiled import recompiled
 
-    done = recompiled(place.config, place.root, every=asked == "all")
+    done = recompiled(config, place.root, every=asked == "all")
     verdict.look("derivation", done.problems)
     verdict.note("derivation", done.note)
 
 
-def _rerun(oracle: Path | None, place: Place, verdict: Verdict) -> None:
+def _rerun(oracle: Path | None, place: Place, config: Config, verdict: Verdict) -> None:
     if oracle is None:
         return
     if verdict.problems["bytes"]:
@@ -80,8 +96,8 @@ def _rerun(oracle: Path | None, place: Place, verdict: Verdict) -> None:
     from kerneltrial.stages.judged_again import judged_again
 
     try:
-        salt = revealed_salt(place.root / results(place.config.trial))
-        verdict.look("rerun", list(judged_again(place.config, place.root, salt, oracle)))
+        salt = revealed_salt(place.root / results(place.trial))
+        verdict.look("rerun", list(judged_again(config, place.root, salt, oracle)))
     except DeviceProblem as problem:
         verdict.note("rerun", str(problem))
 
@@ -90,21 +106,28 @@ def _say_where_it_holds(place: Place) -> None:
     from kerneltrial.dag.environment import compared
     from kerneltrial.dag.locked import held
 
-    lock = held(place.config.trial, place.root)
-    if lock is not None and (place.root / record_path(place.config.trial, "decide")).is_file():
+    lock = held(place.trial, place.root)
+    if lock is not None and (place.root / record_path(place.trial, "decide")).is_file():
         print(compared(lock).line)
 
 
 def look(config: Config, root: Path, brought: Brought | None = None, bundle: bool = False) -> Verdict:
     """Look at all levels that need no device."""
+    return _looked(Place(config.trial, root, config, bundle), brought or Brought())
+
+
+def _looked(place: Place, brought: Brought) -> Verdict:
     from kerneltrial.evidence import sealed
     from kerneltrial.evidence.verify import verify
     from kerneltrial.stages.rederived import differences
 
-    verdict = verify(root / results(config.trial), root, lambda stage: stage in STAGES)
-    sealed.look(_evidence(config.trial, root, bundle), brought or Brought(), verdict)
-    if verdict.records:
-        verdict.look("decision", differences(config, root))
+    verdict = verify(place.root / results(place.trial), place.root, lambda stage: stage in STAGES)
+    sealed.look(_evidence(place.trial, place.root, place.bundle), brought, verdict)
+    if verdict.other_version:
+        for level in ("derivation", "decision", "rerun"):
+            verdict.note(level, verdict.other_version)
+    elif verdict.records and place.config is not None:
+        verdict.look("decision", differences(place.config, place.root))
     return verdict
 
 
@@ -116,7 +139,7 @@ def _evidence(trial: str, root: Path, bundle: bool) -> Evidence:
         return Evidence(folder, root, members.present(root), root / members.SUMS, root / members.SUMS_SIGNATURE)
     signed = Signed(folder)
     lock = envelopes.read(folder / "lock.json")
-    sources = lock.body["files"] if lock else ()
+    sources = lock.body.get("files", ()) if lock else ()
     there = [path for path in sources if (root / path).is_file()]
     return Evidence(folder, root, members.evidence(root, trial, there), signed.sums, signed.sums_signature)
 
@@ -129,7 +152,10 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
         effective = root / results(config.trial) / "config.json"
         if effective.is_file() and not given.set:  # the run's own, with its command line's keys
             config = read(effective, {}, root)
-        yield Place(config, root)
+        from kerneltrial.evidence.versions import other_version
+
+        readable = not other_version(root / results(config.trial))
+        yield Place(config.trial, root, config if readable else None)
         return
     path = root / given.evidence
     if path.is_dir():
@@ -147,13 +173,18 @@ def _unpacked(folder: Path) -> Place:
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
         raise InputProblem(f"{folder.name}: holds {len(found)} trials (results/NAME/config.json); a bundle holds one")
+    from kerneltrial.evidence.versions import other_version
+
+    trial, whole = found[0].parent.name, (folder / "SHA256SUMS").is_file()
+    if other_version(found[0].parent):
+        return Place(trial, folder, None, whole)
     try:
         config = read(found[0], {}, folder)
     except Problem as problem:
         raise InputProblem(f"{folder.name}: the bundle is broken: {problem}") from problem
-    if config.trial != found[0].parent.name:
-        raise InputProblem(f"{folder.name}: its config is of trial {config.trial}, not of {found[0].parent.name}")
-    return Place(config, folder, bundle=(folder / "SHA256SUMS").is_file())
+    if config.trial != trial:
+        raise InputProblem(f"{folder.name}: its config is of trial {config.trial}, not of {trial}")
+    return Place(trial, folder, config, whole)
 
 
 def _day(text: str) -> str:

@@ -51,7 +51,7 @@ class Brought:
 
 
 def look(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
-    """Add what is wrong with the seal and what belongs to it."""
+    """Add what is wrong with the seal and what belongs to it; of another version's, with its bytes and signatures."""
     extra = foreign(evidence.files, evidence.results.name)
     verdict.look(
         "bytes", (f"{path}: is extra: it is no part of evidence; nothing in it was looked at" for path in extra)
@@ -62,7 +62,8 @@ def look(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
             verdict.look("bytes", differences(parse(evidence.sums.read_bytes()), evidence.files))
         except EvidenceProblem as problem:
             verdict.look("bytes", [str(problem)])
-        verdict.look("derivation", _seal(evidence))
+        if not verdict.other_version:
+            verdict.look("derivation", _seal(evidence))
     else:
         verdict.note("bytes", "not sealed: what was added or left out as a whole cannot be told")
     if brought.heads is not None:
@@ -189,7 +190,8 @@ def _signatures(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
     absent = [name for name, _, signature, _ in wanted if not signature.is_file()]
     if absent:
         verdict.note("signatures", f"not signed: {', '.join(absent)}")
-    verdict.look("bytes", _page(evidence))
+    if not verdict.other_version:
+        verdict.look("bytes", _page(evidence))
     if brought.keys is None:
         verdict.note("signatures", "bring keys with --keys to look at them" if there else "none to look at")
         return

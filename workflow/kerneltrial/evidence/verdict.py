@@ -34,13 +34,15 @@ PROVES: dict[Level, tuple[str, str]] = {
 class Verdict:
     """Counts of what was looked at; each problem is one line that names the file.
 
-    A level that is not in `problems` was not looked at; `notes` say why, or what of it was left out.
+    A level that is not in `problems` was not looked at; `notes` say why, or what of it was left out. `other_version`
+    says why only the bytes and signatures could be looked at, where that is so.
     """
 
     records: int = 0
     objects: int = 0
     measurements: int = 0
     journal_lines: int = 0
+    other_version: str = ""
     problems: dict[Level, list[str]] = field(default_factory=dict)
     notes: dict[Level, list[str]] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from kerneltrial.evidence.derived import derived_figures
 from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_terms
 from kerneltrial.evidence.replies import derived_proposals
 from kerneltrial.evidence.verdict import Verdict
+from kerneltrial.evidence.versions import other_version_of
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import canonical, decode, digest
@@ -20,26 +21,31 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
     """Verify the trial in `folder`, whose records name their inputs relative to `root`.
 
     A changed byte anywhere, a missing object, a candidate that is not the one that was proposed are each named. What
-    seal and signatures say is looked at by `evidence.sealed`.
+    seal and signatures say is looked at by `evidence.sealed`. Of records of another version only the bytes are
+    looked at.
     """
     verdict = Verdict()
     verdict.look("bytes", ())
-    verdict.look("derivation", ())
     records = _records(folder, root, verdict)
-    bodies = {path: envelopes.body_digest(envelope) for path, envelope in records.items()}
+    verdict.other_version = other_version_of(records.values())
+    lines = read_journal(folder, root, verdict)
+    verdict.look("bytes", known_records(records, lines))
+    verdict.look("bytes", _objects(folder, root, verdict))
+    present = _measurements(folder, root, verdict)
+    if verdict.other_version:
+        return verdict
     for path, envelope in records.items():
         if not known_stage(envelope.stage):
             verdict.look("bytes", [f"{path}: no stage is called {envelope.stage!r}"])
-        verdict.look("derivation", _inputs(path, envelope, bodies, root))
-        verdict.look("derivation", _candidates(path, envelope, records))
-    verdict.look("bytes", _objects(folder, root, records, verdict))
-    verdict.look("bytes", _measurements(folder, root, records, verdict))
-    lines = read_journal(folder, root, verdict)
-    verdict.look("bytes", known_records(records, lines))
+    verdict.look("bytes", _linked(folder, root, records, present))
     verdict.look("bytes", known_usage(folder, root, records, lines))
     verdict.look("bytes", one_lock(folder, root, records, lines))
     verdict.look("bytes", whole_terms(folder, root, records, lines))
     verdict.look("bytes", _report(root, records))
+    bodies = {path: envelopes.body_digest(envelope) for path, envelope in records.items()}
+    for path, envelope in records.items():
+        verdict.look("derivation", _inputs(path, envelope, bodies, root))
+        verdict.look("derivation", _candidates(path, envelope, records))
     verdict.look("derivation", derived_figures(folder, records))
     verdict.look("derivation", derived_proposals(folder, records))
     return verdict
@@ -92,7 +98,7 @@ def _candidates(path: str, envelope: Envelope, records: dict[str, Envelope]) -> 
         yield f"{path}: does not speak of the candidates that were proposed, in their order"
 
 
-def _objects(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> Iterator[str]:
+def _objects(folder: Path, root: Path, verdict: Verdict) -> Iterator[str]:
     store = Objects(folder / "objects")
     for name in store.names():
         verdict.objects += 1
@@ -100,13 +106,10 @@ def _objects(folder: Path, root: Path, records: dict[str, Envelope], verdict: Ve
             store.get(name)
         except StoreProblem:
             yield f"{_relative(store.path(name), root)}: a byte was changed"
-    for path, envelope in records.items():
-        for name in sorted(links.objects(envelope.body)):
-            if not store.path(name).is_file():
-                yield f"{path}: object {name} is missing ({_relative(store.path(name), root)})"
 
 
-def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdict: Verdict) -> Iterator[str]:
+def _measurements(folder: Path, root: Path, verdict: Verdict) -> set[str]:
+    """Digests of all stored measurements and usage; each must be what its name promises."""
     present: set[str] = set()
     paths = [*folder.glob("measurements/*.json"), *folder.glob("usage/*/*.json")]
     for path in sorted(p for p in paths if not p.name.startswith(".")):
@@ -119,10 +122,19 @@ def _measurements(folder: Path, root: Path, records: dict[str, Envelope], verdic
         except ValueError:
             whole = False
         if not whole:
-            yield f"{_relative(path, root)}: is not the measurement that its name promises"
-    for path_of_record, envelope in records.items():
-        for name in sorted(links.measurements(envelope.body) - present):
-            yield f"{path_of_record}: measurement {name} is missing or was changed"
+            verdict.look("bytes", [f"{_relative(path, root)}: is not the measurement that its name promises"])
+    return present
+
+
+def _linked(folder: Path, root: Path, records: dict[str, Envelope], measured: set[str]) -> Iterator[str]:
+    """What records name and is not here."""
+    store = Objects(folder / "objects")
+    for path, envelope in records.items():
+        for name in sorted(links.objects(envelope.body)):
+            if not store.path(name).is_file():
+                yield f"{path}: object {name} is missing ({_relative(store.path(name), root)})"
+        for name in sorted(links.measurements(envelope.body) - measured):
+            yield f"{path}: measurement {name} is missing or was changed"
 
 
 def _report(root: Path, records: dict[str, Envelope]) -> Iterator[str]:

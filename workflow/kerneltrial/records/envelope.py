@@ -6,6 +6,8 @@ from msgspec import Meta
 
 from kerneltrial.records.record import Count, Digest, Record
 
+# Of all record types, and of what `verify` works out from them: raised when a sealed trial would no longer be read, or
+# give the same decision (workflow/adr/0031-bundles-of-other-versions.md). The envelope itself never changes its form.
 SCHEMA_VERSION = 1
 
 
@@ -20,7 +22,7 @@ class MadeFrom(Record):
 class Envelope(Record):
     """A record on disk. `sha256` is the digest of the canonical form of all else."""
 
-    schema_version: Annotated[int, Meta(ge=1, le=SCHEMA_VERSION)]
+    schema_version: Annotated[int, Meta(ge=1)]
     stage: str
     iteration: Count
     made_from: MadeFrom
