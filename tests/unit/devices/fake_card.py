@@ -18,6 +18,7 @@ from kerneltrial.records.device import Device
 LAUNCH_GAP_US, GRAPH_GAP_US, MEMSET_US, STEP_NS = 2.0, 0.25, 0.5, 32
 SUCCESS = real.CUresult.CUDA_SUCCESS
 L2_BYTES = 1 << 16
+PAGE = 4096
 
 
 class FakeCard:
@@ -28,7 +29,7 @@ class FakeCard:
     """
 
     def __init__(self, durations: dict[str, float], cold: float = 1.5) -> None:
-        self.durations = {"sweep": 20.0, "main": 0.9, **durations}
+        self.durations = {"sweep": 20.0, "main": 0.9, "scrub": 1.0, **durations}
         self.event_gap_us = 0.0
         self._after_event = False
         self.cold = cold
@@ -40,6 +41,11 @@ class FakeCard:
         self.configurations: list[Any] = []
         self.attributes: list[tuple[Any, ...]] = []
         self._memory: dict[int, Any] = {}
+        self.virtual = True  # whether it has virtual memory management
+        self.mapped: dict[int, tuple[int, str]] = {}  # by the first address: bytes, and what a kernel may do there
+        self.scrubbed: list[int] = []
+        self.fault = SUCCESS
+        self._made = 0
         self._captured: list[Callable[[float], None]] | None = None
         self._swept = False
 
@@ -85,6 +91,57 @@ class FakeCard:
 
     cuMemcpyDtoH = cuMemcpyHtoD
 
+    # virtual memory: what is reserved is memory of the host, what is mapped is known by `mapped`
+    def cuDeviceGetAttribute(self, attribute: Any, handle: Any) -> tuple[Any, ...]:
+        assert attribute == real.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+        return SUCCESS, int(self.virtual)
+
+    def cuMemGetAllocationGranularity(self, kind: Any, option: Any) -> tuple[Any, ...]:
+        return SUCCESS, PAGE
+
+    def cuMemAddressReserve(self, nbytes: int, alignment: int, address: int, flags: int) -> tuple[Any, ...]:
+        block = ctypes.create_string_buffer(nbytes + PAGE)
+        start = -(-ctypes.addressof(block) // PAGE) * PAGE
+        self._memory[start] = block
+        return SUCCESS, start
+
+    def cuMemCreate(self, nbytes: int, kind: Any, flags: int) -> tuple[Any, ...]:
+        assert nbytes % PAGE == 0
+        self._made -= 1
+        self._memory[self._made] = nbytes
+        return SUCCESS, self._made
+
+    def cuMemMap(self, start: int, nbytes: int, offset: int, made: int, flags: int) -> tuple[Any, ...]:
+        assert self._memory[made] == nbytes
+        self.mapped[start] = nbytes, ""
+        return (SUCCESS,)
+
+    def cuMemSetAccess(self, start: int, nbytes: int, access: list[Any], count: int) -> tuple[Any, ...]:
+        assert self.mapped[start][0] == nbytes
+        self.mapped[start] = nbytes, access[0].flags.name.rpartition("_")[2]
+        return (SUCCESS,)
+
+    def cuMemUnmap(self, start: int, nbytes: int) -> tuple[Any, ...]:
+        assert self.mapped.pop(start)[0] == nbytes
+        return (SUCCESS,)
+
+    def cuMemRelease(self, made: int) -> tuple[Any, ...]:
+        del self._memory[made]
+        return (SUCCESS,)
+
+    def cuMemAddressFree(self, start: int, nbytes: int) -> tuple[Any, ...]:
+        return self.cuMemFree(start)
+
+    def touch(self, address: int, *, write: bool = False) -> None:
+        """What a kernel does: a fault of the stream where it may not."""
+        for start, (nbytes, allowed) in self.mapped.items():
+            if start <= address < start + nbytes and allowed in (("READWRITE",) if write else ("READ", "READWRITE")):
+                return
+        self.fault = real.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+
+    def cuStreamSynchronize(self, stream: Any) -> tuple[Any, ...]:
+        return (self.fault,)
+
     # the stream
     def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: Any) -> tuple[Any, ...]:
         def work(gap: float) -> None:
@@ -101,6 +158,10 @@ class FakeCard:
         return self._put(work)
 
     def cuLaunchKernelEx(self, configuration: Any, function: str, parameters: int, extra: int) -> tuple[Any, ...]:
+        if function == "scrub":
+            cell = (ctypes.c_void_p * 2).from_address(parameters)[0]
+            self.scrubbed.append(ctypes.c_uint32.from_address(cell).value)
+            return (SUCCESS,)
         self.configurations.append(configuration)
         count = 8
         cells = list((ctypes.c_void_p * count).from_address(parameters)) if function in self.effects else []
@@ -155,7 +216,7 @@ class FakeCard:
     def _nothing(self, *arguments: Any) -> tuple[Any, ...]:
         return (SUCCESS,)
 
-    cuStreamSynchronize = cuStreamWaitValue32 = cuEventDestroy = cuStreamDestroy = cuModuleUnload = _nothing
+    cuStreamWaitValue32 = cuEventDestroy = cuStreamDestroy = cuModuleUnload = _nothing
     cuGraphDestroy = cuGraphUpload = cuGraphExecDestroy = _nothing
 
     # graphs
@@ -195,10 +256,11 @@ class FakeCard:
     def context(self) -> Context:
         """The device's own context on this card."""
         made = object.__new__(Context)
-        fingerprint = {"l2_bytes": str(L2_BYTES), "multiprocessors": "2"}
+        fingerprint = {"l2_bytes": str(L2_BYTES), "multiprocessors": "2", "shared_bytes_per_block": "1024"}
         made.device = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint=fingerprint)
         made.spent = None
-        made._sweep = None
+        made._sweep = made._fences = made._scrub = None
+        made._handle = 0
         made.queue = Queue()
         made.nvml = Nvml("0000:00:00.0")
         return made

@@ -36,9 +36,11 @@ class Conditions(Record):
 
     `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern,
     `plain` ordinary numbers, other ones at every element, drawn from `seed` (`devices.poison` says how).
-    `offset_bytes` shifts every buffer from its usual address. `checks` is `all` or `bounds`; a device that can do
-    less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread instructions on `cpu`. `order` is
-    the one in which a device that runs blocks and threads one after the other takes them; a card takes its own.
+    `offset_bytes` shifts every buffer from its usual address. `fence` wants each buffer in pages of its own between
+    pages that nobody may touch, at the start or at the end of them, and inputs that can only be read. `checks` is `all`
+    or `bounds`; a device that can do less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread
+    instructions on `cpu`. `order` is the one in which a device that runs blocks and threads one after the other takes
+    them; a card takes its own.
     """
 
     poison: Poison
@@ -47,6 +49,7 @@ class Conditions(Record):
     budget_instructions: int = 2_000_000_000
     seed: int = 0
     order: Literal["forward", "backward"] = "forward"
+    fence: Literal["none", "start", "end"] = "none"
 
 
 class Run(Record):

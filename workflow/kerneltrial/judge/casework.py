@@ -73,16 +73,22 @@ class CaseWork:
         self._errors: dict[str, ErrorMeasure] = {}
         self._unchecked: dict[Finding, None] = {}  # in the order of finding, each once
         self._draws_compared: set[int] = set()
+        self._fenced_draw = -1
 
     def judge(self, call: Call, draws: int, level: LevelOf) -> CaseResult:
-        """Run and compare until the first fault; `DeviceProblem` passes through."""
+        """Run and compare until the first fault; `DeviceProblem` passes through.
+
+        The last draw's buffers are fenced: what the draws before it show has more words than a fault has.
+        """
+        self._fenced_draw = draws - 1
         return self._judged(call, list(self._schedule(draws)), level)
 
     def judge_once(self, call: Call, level: LevelOf) -> CaseResult:
-        """One run of the first draw, over memory that is all NaN: for what is large and looked at for its size.
+        """One run of the first draw, fenced, over memory that is all NaN: for what is large, for its size.
 
         A tile may make far more work of such a call than the contract counts: a spent budget is then no fault.
         """
+        self._fenced_draw = 0
         result = self._judged(call, [(0, 0)], level)
         if result.finding is None or result.finding.reason is not Reason.ENDLESS_LOOP:
             return result
@@ -152,6 +158,7 @@ class CaseWork:
             budget_instructions=self._budget(backward=turn % 2 == 1 and not self._subject.forward_only),
             seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little"),
             order="forward" if turn % 2 == 0 or self._subject.forward_only else "backward",
+            fence="none" if draw != self._fenced_draw else "start" if turn % 2 == 0 else "end",
         )
 
     def _budget(self, backward: bool) -> int:

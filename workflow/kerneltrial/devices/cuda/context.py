@@ -4,7 +4,9 @@ from typing import Any
 
 from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.cuda.driver import CudaError, call, release
+from kerneltrial.devices.cuda.places import Fences, fences
 from kerneltrial.devices.cuda.queue import Queue
+from kerneltrial.devices.cuda.scrub import Scrub
 from kerneltrial.devices.cuda.state import Nvml
 from kerneltrial.devices.cuda.sweep import Sweep
 from kerneltrial.records.device import Device
@@ -26,6 +28,8 @@ class Context:
         self.device = Device(kind="cuda", arch=arch, name=self.device.name, fingerprint=self.device.fingerprint)
         self.spent: Finding | None = None
         self._sweep: Sweep | None = None
+        self._fences: Fences | None = None
+        self._scrub: Scrub | CudaError | None = None
         try:
             self._handle: Any = call("cuDeviceGet", 0)
             call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", self._handle))
@@ -47,8 +51,31 @@ class Context:
             self._sweep = Sweep(int(fingerprint["l2_bytes"]), int(fingerprint["multiprocessors"]), self.queue.stream)
         return self._sweep
 
+    @property
+    def fences(self) -> Fences:
+        """What virtual memory can do here; looked at on first use."""
+        if self._fences is None:
+            self._fences = fences(self._handle)
+        return self._fences
+
+    def scrub(self, byte: int) -> str:
+        """Fill all shared memory with `byte`, in stream order; says why that cannot be ("" where it can)."""
+        if self._scrub is None:
+            fingerprint = self.device.fingerprint
+            try:
+                shared = int(fingerprint["shared_bytes_per_block"])
+                self._scrub = Scrub(int(fingerprint["multiprocessors"]), shared, self.queue.stream)
+            except CudaError as error:
+                self._scrub = error
+        if isinstance(self._scrub, CudaError):
+            return str(self._scrub)
+        self._scrub.enqueue(byte)
+        return ""
+
     def close(self) -> None:
         """Give everything back."""
+        if isinstance(self._scrub, Scrub):
+            self._scrub.free()
         if self._sweep is not None:
             self._sweep.free()
         self.queue.close()

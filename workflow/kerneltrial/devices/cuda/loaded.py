@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, require_room
-from kerneltrial.devices.cuda.memory import Guarded, freed, given_bytes
+from kerneltrial.devices.cuda.memory import Guarded, buffer_bytes, freed, given_bytes
+from kerneltrial.devices.cuda.places import Fenced
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
 from kerneltrial.devices.poison import poison_byte
-from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.calls import Buffer, Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.sanitizer import TOOLS, not_run
@@ -48,16 +49,17 @@ class CudaLoaded:
         if self._context.spent:
             return _ended(self._context.spent, ())
         given = {b.name: given_bytes(b, values) for b in call.buffers if b.initial == "given"}
-        poison = poison_byte(conditions)
         unchecked = _unchecked(conditions)
         try:
             require_room(call, self._context.memory_bytes)
             with freed([]) as buffers:
+                unchecked += self._unfenced(conditions)
                 for buffer in call.buffers:
-                    buffers.append(Guarded(buffer, poison, conditions.offset_bytes))
+                    buffers.append(self._placed(buffer, conditions))
                     if conditions.poison == "plain":
                         buffers[-1].poison(conditions)
                     _initialise(buffers[-1], given, self._context)
+                unchecked += _unscrubbed(self._context.scrub(poison_byte(conditions)))
                 self._launch(call, buffers)
                 return _observed(buffers, given, unchecked)
         except TurnedDown as error:
@@ -69,12 +71,30 @@ class CudaLoaded:
                 raise error.lost() from error
             entries = ", ".join(launch.entry for launch in call.launches)
             self._context.spent = error.finding(entries)
+            if conditions.fence != "none" and not self._context.fences.absent:
+                self._context.spent = _at_a_fence(self._context.spent)
             return _ended(self._context.spent, unchecked)
 
     def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
         """A card does not count; raises `Refused`."""
         detail = "counts of instructions come from the cpu device; a card is timed instead"
         raise Refused(Finding(reason=Reason.NOT_MEASURED, detail=detail))
+
+    def _unfenced(self, conditions: Conditions) -> tuple[Finding, ...]:
+        """What is unchecked since this card has no fences."""
+        absent = "" if conditions.fence == "none" else self._context.fences.absent
+        if not absent:
+            return ()
+        detail = (
+            f"buffers were not fenced ({absent}): reads outside that hit mapped memory, writes of an input's own bytes"
+        )
+        return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),)
+
+    def _placed(self, buffer: Buffer, conditions: Conditions) -> Guarded:
+        poison, offset, at = poison_byte(conditions), conditions.offset_bytes, conditions.fence
+        if at == "none" or self._context.fences.absent:
+            return Guarded(buffer, poison, offset)
+        return Guarded(buffer, poison, place=Fenced(self._context.fences, buffer_bytes(buffer), offset, at))
 
     def _launch(self, call: Call, buffers: Sequence[Guarded]) -> None:
         queue = self._context.queue
@@ -93,12 +113,25 @@ def _initialise(guarded: Guarded, given: Given, context: Context) -> None:
     match guarded.buffer.initial:
         case "given":
             guarded.upload(given[guarded.buffer.name])
+            if guarded.buffer.role == "input":
+                guarded.protect()
         case "zeroed" | "self_restoring":
             guarded.fill(0, context.queue.stream)
 
 
 def _unchecked(conditions: Conditions) -> tuple[Finding, ...]:
     return _UNCHECKED[conditions.checks]
+
+
+def _unscrubbed(why: str) -> tuple[Finding, ...]:
+    detail = f"shared memory was not filled before the call ({why}): what a call finds there that an earlier one left"
+    return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),) if why else ()
+
+
+def _at_a_fence(fault: Finding) -> Finding:
+    """The fault in words that say what lay around the buffers."""
+    words = "; each buffer lay between pages that are not mapped, and inputs could only be read"
+    return Finding(reason=fault.reason, detail=fault.detail + words)
 
 
 def _observed(buffers: Sequence[Guarded], given: Given, unchecked: tuple[Finding, ...]) -> Run:

@@ -1,4 +1,4 @@
-"""Device memory for one buffer of a call, with guard margins on both sides. Plain allocations only."""
+"""Device memory for one buffer of a call, with guard margins on both sides."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.devices.cuda.driver import call, release
+from kerneltrial.devices.cuda.driver import call
+from kerneltrial.devices.cuda.places import Place, Plain
 from kerneltrial.devices.device import Conditions, Values
 from kerneltrial.devices.poison import MARGIN_DTYPE, REPEAT_BYTES, poison_into
 from kerneltrial.inputs.calls import Buffer
 from kerneltrial.inputs.dtypes import item_bytes
-
-MARGIN_BYTES = 4096  # on each side; a multiple of every alignment that a contract can ask for in practice
 
 
 def settle() -> None:
@@ -54,18 +53,20 @@ class Guarded:
         The byte in the margins.
     offset_bytes : int
         How far the address is moved up from where it would lie.
+    place : Place
+        Where it lies, which is then its own; a plain allocation where none is given.
     """
 
-    def __init__(self, buffer: Buffer, poison: int, offset_bytes: int = 0) -> None:
+    def __init__(self, buffer: Buffer, poison: int, offset_bytes: int = 0, place: Place | None = None) -> None:
         self.buffer = buffer
         self.nbytes = buffer_bytes(buffer)
-        self._before = MARGIN_BYTES + offset_bytes
-        self._total = self._before + self.nbytes + MARGIN_BYTES
-        self._start = int(call("cuMemAlloc", self._total))
-        self.address = self._start + self._before
-        call("cuMemsetD8", self._start, poison, self._total)
+        self._place = place = place or Plain(self.nbytes, offset_bytes)
+        self._start = place.start
+        self.address = place.start + place.before
+        call("cuMemsetD8", place.start, poison, place.total)
         settle()
-        self._margins = tuple(np.full(size, poison, np.uint8) for size in (self._before, MARGIN_BYTES))
+        sizes = (place.before, place.total - place.before - self.nbytes)
+        self._margins = tuple(np.full(size, poison, np.uint8) for size in sizes)
 
     def poison(self, conditions: Conditions) -> None:
         """Fill buffer and margins with a poison that is not one byte, and wait."""
@@ -75,7 +76,8 @@ class Guarded:
             call("cuMemcpyHtoD", self.address + at, block.ctypes.data, min(REPEAT_BYTES, self.nbytes - at))
         for margin, start in zip(self._margins, (self._start, self.address + self.nbytes), strict=True):
             poison_into(margin, conditions, f"{self.buffer.name} {start < self.address}", MARGIN_DTYPE)
-            call("cuMemcpyHtoD", start, margin.ctypes.data, margin.nbytes)
+            if margin.nbytes:
+                call("cuMemcpyHtoD", start, margin.ctypes.data, margin.nbytes)
         settle()
 
     def fill(self, byte: int, stream: Any) -> None:
@@ -106,8 +108,12 @@ class Guarded:
             for start, margin in zip(starts, self._margins, strict=True)
         )
 
+    def protect(self) -> None:
+        """From now on kernels may only read it, where its place can do that."""
+        self._place.protect()
+
     def free(self) -> None:
-        release("cuMemFree", self._start)
+        self._place.free()
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module
-from kerneltrial.devices.cuda.memory import MARGIN_BYTES, Guarded, buffer_bytes, given_bytes
+from kerneltrial.devices.cuda.memory import Guarded, buffer_bytes, given_bytes
+from kerneltrial.devices.cuda.places import MARGIN_BYTES
 from kerneltrial.devices.cuda.queue import Queue
 from kerneltrial.devices.device import Values
 from kerneltrial.devices.poison import POISON_BYTE

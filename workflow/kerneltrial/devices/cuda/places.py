@@ -1,0 +1,119 @@
+"""Where a buffer lies on the card: in a plain allocation, or in pages of its own between pages that are not mapped.
+
+Virtual memory is that of the driver API ("Virtual Memory Management"): plain calls that need no privilege. An access to
+a page that is not mapped, or a write to one that may only be read, is a fault of the kernel that made it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from kerneltrial.devices.cuda import probe
+from kerneltrial.devices.cuda.driver import CudaError, bindings, call, release
+
+MARGIN_BYTES = 4096  # on each side of a plain one; a multiple of every alignment that a contract asks for in practice
+_PLAIN_ALIGNMENT = 256  # of what ends at a fence, where no other is asked for
+
+
+class Place(Protocol):
+    """Mapped memory from `start`, `total` bytes long, whose payload begins `before` bytes in."""
+
+    start: int
+    before: int
+    total: int
+
+    def protect(self) -> None:
+        """From now on kernels may only read it, where that can be had."""
+
+    def free(self) -> None: ...
+
+
+class Plain:
+    """An allocation with margins on both sides, moved up by `offset_bytes`."""
+
+    def __init__(self, nbytes: int, offset_bytes: int = 0) -> None:
+        self.before = MARGIN_BYTES + offset_bytes
+        self.total = self.before + nbytes + MARGIN_BYTES
+        self.start = int(call("cuMemAlloc", self.total))
+
+    def protect(self) -> None:
+        """A plain allocation can always be written: inputs are compared after the call."""
+
+    def free(self) -> None:
+        release("cuMemFree", self.start)
+
+
+class Fenced:
+    """Pages of its own: the payload begins at the first byte (`start`), or ends at the last (`end`).
+
+    `offset_bytes` moves a payload at the start up; one at the end lies at a multiple of it, so up to one alignment
+    less a byte is left behind it. All that is mapped around the payload is margin.
+    """
+
+    def __init__(self, fences: "Fences", nbytes: int, offset_bytes: int, at: Literal["start", "end"]) -> None:
+        page = fences.page
+        alignment = offset_bytes or _PLAIN_ALIGNMENT
+        self.total = max(1, -(-(nbytes + alignment) // page)) * page
+        self._fences, self._mapped, self._made = fences, False, None
+        self._reserved = int(call("cuMemAddressReserve", self.total + 2 * page, 0, 0, 0))
+        self.start = self._reserved + page
+        try:
+            self._made = call("cuMemCreate", self.total, fences.kind, 0)
+            call("cuMemMap", self.start, self.total, 0, self._made, 0)
+            self._mapped = True
+            fences.allow(self.start, self.total, "READWRITE")
+        except CudaError:
+            self.free()
+            raise
+        last = self.start + self.total - nbytes
+        self.before = offset_bytes if at == "start" else last // alignment * alignment - self.start
+
+    def protect(self) -> None:
+        self._fences.allow(self.start, self.total, "READ")
+
+    def free(self) -> None:
+        page = self._fences.page
+        if self._mapped:
+            release("cuMemUnmap", self.start, self.total)
+        if self._made is not None:
+            release("cuMemRelease", self._made)
+        release("cuMemAddressFree", self._reserved, self.total + 2 * page)
+
+
+@dataclass
+class Fences:
+    """What this card can do; `absent` says why there are none ("" where there are)."""
+
+    page: int
+    kind: Any
+    absent: str
+
+    def allow(self, start: int, nbytes: int, what: Literal["READ", "READWRITE"]) -> None:
+        """Say what the card may do with mapped pages."""
+        driver = bindings()
+        access = driver.CUmemAccessDesc()
+        access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = 0
+        access.flags = getattr(driver.CUmemAccess_flags, f"CU_MEM_ACCESS_FLAGS_PROT_{what}")
+        call("cuMemSetAccess", start, nbytes, [access], 1)
+
+
+def fences(handle: Any) -> Fences:
+    """Look what the card can do, by mapping one page and freeing it again."""
+    driver = bindings()
+    kind = driver.CUmemAllocationProp()
+    kind.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    kind.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    kind.location.id = 0
+    minimum = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    try:
+        if not probe.attribute("VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", handle):
+            return Fences(page=0, kind=None, absent="this card has no virtual memory management")
+        found = Fences(page=int(call("cuMemGetAllocationGranularity", kind, minimum)), kind=kind, absent="")
+        tried = Fenced(found, 1, 0, "start")
+        tried.protect()
+        tried.free()
+    except CudaError as error:
+        if error.is_fault:
+            raise
+        return Fences(page=0, kind=None, absent=str(error))
+    return found
