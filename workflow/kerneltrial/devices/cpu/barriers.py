@@ -141,9 +141,20 @@ def _set_free(b: Body, number: str, votes: str, there: str) -> None:
             b.set_field(context, at.VOTERS, "i32", there)
 
 
+def _settle(b: Body) -> None:
+    """Plain barriers become such with a number, as the others are: no count, no predicate."""
+    with b.loop(0, "%n") as thread:
+        context = context_of(b, thread)
+        number = b.op(f"sub i32 {b.field(context, at.STATUS, 'i32')}, {at.AT_PLAIN}")
+        with b.when(b.op(f"icmp sge i32 {number}, 0")):
+            for place, value in ((at.STATUS, str(at.AT_BARRIER)), (at.MASK, number), (at.EXPECTED, "0")):
+                b.set_field(context, place, "i32", value)
+
+
 def at_barrier() -> tuple[str, Body]:
     """Release what can be; give the number of released threads, 0 where all have ended, -1 after a fault."""
     b = Body()
+    _settle(b)
     found = _Gathering(b, None)
     numbers = found.numbers
     first = b.call("i32", "llvm.cttz.i32", ("i32", numbers.get()), ("i1", "false"))

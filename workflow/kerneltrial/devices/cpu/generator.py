@@ -15,6 +15,7 @@ from kerneltrial.devices.cpu.ir import LIKELY, Body
 from kerneltrial.devices.cpu.lower_float import canonical_nan
 from kerneltrial.devices.cpu.operands import FIXED, Operands
 from kerneltrial.devices.cpu.program import Layout
+from kerneltrial.devices.cpu.spilling import live_across, stored_before_wait
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand, Register
 
 Level = Literal["bounds", "all", "count"]
@@ -46,6 +47,7 @@ class Generator(Operands):
         self._cold: list[str] = []
         self._resumes: list[str] = []
         self._groups: dict[int, Group] = {}
+        self._stored = stored_before_wait(flow)
 
     def generate(self) -> str:
         """The text of the function, and of what it calls itself."""
@@ -234,20 +236,17 @@ class Generator(Operands):
     # -- waiting
 
     def wait(self, status: int, mask: str, words: list[str], instruction: Instruction) -> None:
-        """Return to the scheduler with `status`; what follows is where the thread resumes."""
+        """Return to the scheduler with `status`; what follows is where the thread resumes. `mask` may be empty."""
         body = self.body
         number = len(self._resumes) + 1
         block = next(b for b in self.flow.blocks if b.steps and b.last.instruction is instruction)
-        live = 0
-        if block.index + 1 < len(self.flow.blocks):
-            live = self.flow.blocks[block.index + 1].live_in
-        for register in block.last.reads:
-            live |= 1 << register
+        live = live_across(self.flow, block)
         for n, word in enumerate(words):
             body.set_field("%ctx", at.PUBLIC + 4 * n, "i32", word)
-        body.set_field("%ctx", at.MASK, "i32", mask)
+        if mask:
+            body.set_field("%ctx", at.MASK, "i32", mask)
         body.set_field("%ctx", at.STATE, "i32", number)
-        for register in bits(live):
+        for register in bits(live & ~self._stored[block.index]):
             self._spill(register)
         self.finish(status)
         label = body.label()

@@ -40,6 +40,9 @@ PUBLIC = 64
 
 DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, AT_MEETING, FAILED = 0, 1, 2, 3, 4, 5, -1
 """What a thread's function returns, and its status."""
+AT_PLAIN = 8
+"""Beyond it by its number: a barrier of all threads whose number is a constant, as __syncthreads() is. Nothing else of
+the context says so; where threads of a block wait for different things, the scheduler turns it into `AT_BARRIER`."""
 
 AT_SITE, DEADLOCK, EXITED, RACE, NEVER_WRITTEN, EXHAUSTED, GLOBAL_RACE = 1, 2, 3, 4, 5, 6, 7
 """What the block's state says of a fault: at its site, or found by the scheduler or a check of races."""

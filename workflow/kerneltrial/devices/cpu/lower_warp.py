@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu.barriers import BARRIERS
 from kerneltrial.devices.cpu.forms import Form
-from kerneltrial.devices.cpu.syntax import WIDTHS, Instruction, Operand, Pair
+from kerneltrial.devices.cpu.syntax import WIDTHS, Immediate, Instruction, Operand, Pair
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.generator import Generator
@@ -44,6 +45,9 @@ def _barrier_number(
 
 def _barrier(g: Generator, instruction: Instruction, f: Fields) -> None:
     number, *count = instruction.operands
+    if not count and isinstance(number, Immediate) and number.kind == "int" and 0 <= int(number.value) < BARRIERS:
+        g.wait(at.AT_PLAIN + int(number.value), "", [], instruction)
+        return
     value = _barrier_number(g, instruction, number, count[0] if count else None)
     g.wait(at.AT_BARRIER, value, [], instruction)
 

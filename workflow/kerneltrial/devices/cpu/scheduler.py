@@ -95,47 +95,75 @@ def _set_free(b: Body, group: str, collective: str) -> None:
             b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", visible), ("ptr", words), ("i64", public), ("i1", "false"))
 
 
+_WAITS_IN_WARP = 1 << at.AT_COLLECTIVE | 1 << at.AT_WARP_BARRIER | 1 << at.AT_MEETING
+
+
 def run_warp() -> tuple[str, Body]:
-    """Run the lanes of one warp until none can go on; false after a fault."""
+    """Run the lanes of one warp until none can go on; gives the set of their statuses, as bits, or -1 after a fault.
+
+    Lanes at status `go` can go on, too: they wait at a barrier that all threads of the block have come to.
+    """
     b = Body()
     thread = b.field("%blk", at.BLOCK["thread"], "ptr")
+    size = b.field("%blk", at.BLOCK["context_bytes"], "i64")
+    backward = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['backward'], 'i64')}, 0")
+    step = b.op(f"select i1 {backward}, i64 {b.op(f'sub i64 0, {size}')}, i64 {size}")
+    start = context_of(b, b.op(f"select i1 {backward}, i32 {b.op('sub i32 %hi, 1')}, i32 %lo"))
+    go = b.variable("i32", "%go")
+    seen, place = b.variable("i32", 0), b.variable("ptr", start)
     again, end = b.label(), b.label()
     b.jump(again)
     b.place(again)
-    with b.loop(0, b.op("sub i32 %hi, %lo")) as place:
-        lane = b.op(f"add i32 %lo, {_turned(b, place, b.op('sub i32 %hi, %lo'))}")
-        context = context_of(b, lane)
-        runnable = b.op(f"icmp eq i32 {b.field(context, at.STATUS, 'i32')}, {at.RUNNABLE}")
-        with b.when(runnable):
-            status = b.op(f"call i32 {thread}(ptr %blk, ptr {context})")
-            b.set_field(context, at.STATUS, "i32", status)
+    seen.set(0)
+    place.set(start)
+    with b.loop("%lo", "%hi"):
+        context = place.get()
+        status = b.variable("i32", b.field(context, at.STATUS, "i32"))
+        released = b.op(f"icmp eq i32 {status.get()}, {go.get()}")
+        runnable = b.op(f"icmp eq i32 {status.get()}, {at.RUNNABLE}")
+        with b.when(b.op(f"or i1 {released}, {runnable}")):
+            epoch = b.op(f"select i1 {released}, i32 0, i32 {b.field(context, at.WARP_EPOCH, 'i32')}")
+            b.set_field(context, at.WARP_EPOCH, "i32", epoch)
+            status.set(b.op(f"call i32 {thread}(ptr %blk, ptr {context})"))
+            b.set_field(context, at.STATUS, "i32", status.get())
             failed, on = b.label(), b.label()
-            b.branch(b.op(f"icmp slt i32 {status}, 0"), failed, on)
+            b.branch(b.op(f"icmp slt i32 {status.get()}, 0"), failed, on)
             b.place(failed)
-            b.do("ret i1 false")
+            b.do("ret i32 -1")
             b.place(on)
+        seen.set(b.op(f"or i32 {seen.get()}, {b.op(f'shl i32 1, {status.get()}')}"))
+        place.set(b.op(f"getelementptr i8, ptr {context}, i64 {step}"))
+    go.set(-1)
     after = b.field("%blk", at.BLOCK["after_pass"], "ptr")
     with b.when(b.op(f"icmp ne ptr {after}, null")):
         b.do(f"call void {after}(ptr %blk, i32 %lo, i32 %hi)")
+    some, waits = b.label(), b.op(f"and i32 {seen.get()}, {_WAITS_IN_WARP}")
+    b.branch(b.op(f"icmp eq i32 {waits}, 0"), end, some)
+    b.place(some)
     more = b.op("call i1 @release(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)")
     b.branch(more, again, end)
     b.place(end)
-    b.do("ret i1 true")
-    return b.function("define internal i1 @run_warp(ptr %blk, ptr %contexts, i32 %lo, i32 %hi)"), b
+    b.do(f"ret i32 {seen.get()}")
+    return b.function("define internal i32 @run_warp(ptr %blk, ptr %contexts, i32 %lo, i32 %hi, i32 %go)"), b
 
 
 def run_block() -> tuple[str, Body]:
     """Run a block whose contexts are set up; false after a fault."""
     b = Body()
     warps = b.op(f"lshr i32 {b.op('add i32 %n, 31')}, 5")
-    start, end = b.label(), b.label()
+    go, seen = b.variable("i32", -1), b.variable("i32", 0)
+    start, end, other = b.label(), b.label(), b.label()
     b.jump(start)
     b.place(start)
+    seen.set(0)
     with b.loop(0, warps) as place:
         warp = _turned(b, place, warps)
         low = b.op(f"shl i32 {warp}, 5")
         high = b.call("i32", "llvm.smin.i32", ("i32", b.op(f"add i32 {low}, 32")), ("i32", "%n"))
-        _return_if_not(b, b.op(f"call i1 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high})"))
+        statuses = b.op(f"call i32 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high}, i32 {go.get()})")
+        _return_if_not(b, b.op(f"icmp sge i32 {statuses}, 0"))
+        seen.set(b.op(f"or i32 {seen.get()}, {statuses}"))
+    go.set(-1)
     with b.when(b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['suspect'], 'i64')}, 0")):
         b.set_field("%blk", at.BLOCK["fault"], "i64", at.NEVER_WRITTEN)
         for part in ("site", "address", "thread"):
@@ -143,6 +171,13 @@ def run_block() -> tuple[str, Body]:
             b.set_field("%blk", at.BLOCK[f"fault_{part}"], "i64", b.field("%blk", at.BLOCK[name], "i64"))
         b.do("ret i1 false")
         b.place(b.label())
+    with b.when(_all_at_one(b, seen.get())):
+        bump(b, "barriers")
+        bump(b, "epoch")
+        waiting = b.op(f"and i32 {seen.get()}, {-(1 << at.AT_PLAIN)}")
+        go.set(b.call("i32", "llvm.cttz.i32", ("i32", waiting), ("i1", "false")))
+        b.jump(start)
+        b.place(other)
     waiting = b.op("call i32 @at_barrier(ptr %blk, ptr %contexts, i32 %n)")
     _return_if_not(b, b.op(f"icmp sge i32 {waiting}, 0"))
     bump(b, "epoch")
@@ -150,6 +185,15 @@ def run_block() -> tuple[str, Body]:
     b.place(end)
     b.do("ret i1 true")
     return b.function(f"define internal i1 @run_block({BLOCK_PARAMETERS})"), b
+
+
+def _all_at_one(b: Body, seen: str) -> str:
+    """Whether all threads wait at one plain barrier, but for those that have ended where that is not looked at."""
+    checked = b.op(f"trunc i64 {b.field('%blk', at.BLOCK['check_exits'], 'i64')} to i32")
+    ended = b.op(f"and i32 {seen}, {b.op(f'xor i32 {checked}, 1')}")  # the bit of DONE, 0
+    waiting = b.op(f"xor i32 {seen}, {ended}")
+    one = b.op(f"icmp eq i32 {b.call('i32', 'llvm.ctpop.i32', ('i32', waiting))}, 1")
+    return b.op(f"and i1 {one}, {b.op(f'icmp uge i32 {waiting}, {1 << at.AT_PLAIN}')}")
 
 
 def _return_if_not(b: Body, condition: str) -> None:
