@@ -3,15 +3,15 @@
     PYTHONPATH=workflow python tests/bench/cold_graph_variants.py [--readings 21]
 
 For each kernel of `fidelity_kernels`, microseconds: CUPTI's span; and by graphs, less what the same graph reads without
-the call: `pair` (event, call, event), `clock` (as the trial's clock takes it), `behind` (event, empty kernel, call,
-event, less event, empty kernel, event), `like` (2 r1 - r2 with empty kernels in the call's own launch configuration).
+the call: `pair` (event, call, event); `thread` (2 r1 - r2 with empty kernels of one thread); `behind` (event, empty
+kernel, call, event, less event, empty kernel, event); `like` (2 r1 - r2 with empty kernels in the call's own
+configuration, which is the trial's clock); `second` (behind such a one).
 """
 
 import argparse
 from functools import partial
 from statistics import median
 
-import msgspec
 from fidelity_kernels import binaries, subjects
 
 from kerneltrial.devices.cuda import ceilings_ptx, cold_clock
@@ -34,10 +34,10 @@ def main() -> None:
     empties = [Module(ceilings_ptx.EMPTY.encode() + b"\0") for _ in range(2)]
 
     def bound(number, launch):
-        shape = msgspec.structs.replace(launch, entry="main", parameters=())
+        shape = cold_clock.nothing_like(launch)
         return BoundLaunch(empties[number], shape, {}, queue.stream)
 
-    one_thread = cold_clock._ONE_THREAD
+    one_thread = cold_clock.nothing_like(None)
     nothing = [bound(0, one_thread), bound(1, one_thread)]
 
     def read(shared, plan, *parts):
@@ -59,7 +59,9 @@ def main() -> None:
         return median(found)
 
     print(f"{card.device.name}, driver {card.device.fingerprint['driver']}")
-    print(f"{'kernel':28} {'cupti':>9} {'pair':>9} {'clock':>9} {'behind':>9} {'like':>9}   r1 r2 like1 like2 around")
+    print(
+        f"{'kernel':28} {'cupti':>9} {'pair':>9} {'thread':>9} {'behind':>9} {'like':>9} {'second':>9}   r1 r2 of like"
+    )
     for subject in subjects():
         module = load_module(context, code[subject.source])
         shared = SharedBuffers((subject.call,), [subject.values(s) for s in range(SETS)], queue.stream)

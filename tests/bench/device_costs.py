@@ -70,7 +70,7 @@ def main() -> None:
             spread = np.std(np.log(samples.warm_us["a"]))
             print(
                 f"{shape} {clock} {order}: {took:.2f} | {samples.calls_per_sample} {one.warm_us:.3f} {one.cold_us:.3f} "
-                f"{samples.device_state['cold_empty_pair_us'][:5]} | {one.speedup.low:.4f} {one.speedup.high:.4f} | "
+                f"{samples.device_state['cold_empty_pair_us_a'][:5]} | {one.speedup.low:.4f} {one.speedup.high:.4f} | "
                 f"{one.noise_floor.low:.4f} {one.noise_floor.high:.4f} | round spread {spread:.4f}"
             )
             kept[f"{shape} {clock} {order}"] = msgspec.to_builtins(without_outputs(samples))

@@ -89,7 +89,7 @@ def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
     samples = card.time(request_of(matmul, call, matmul, call), [factors(*SHAPE)])
     assert median(samples.cold_us["a"]) > median(samples.warm_us["a"])
     if samples.clock != "cupti":
-        assert float(samples.device_state["cold_empty_pair_us"]) > 0
+        assert float(samples.device_state["cold_empty_pair_us_a"]) > 0
     assert int(samples.device_state["cold_sweep_bytes"]) >= 2 * int(card.device.fingerprint["l2_bytes"])
 
 
@@ -105,7 +105,7 @@ def test_the_cold_figure_of_graphs_agrees_with_the_cards_own_time_stamps(card, m
     stamps, graph = (median(cold[clock].cold_us["a"]) for clock in ("cupti", "graph"))
     around = {name: value for name, value in cold["graph"].device_state.items() if name.startswith("cold_")}
     print(f"{shape}: cupti {stamps:.3f} us, graph {graph:.3f} us, {around}")
-    assert around["cold_around"] == "two empty kernels"
+    assert around["cold_around_a"] == "two empty kernels"
     assert graph == pytest.approx(stamps, abs=max(0.5, 0.08 * stamps))
 
 

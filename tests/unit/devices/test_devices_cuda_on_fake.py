@@ -104,8 +104,8 @@ def test_what_lies_around_a_cold_call_is_taken_off_but_for_one_gap(card, event_g
     samples = timed(card, call_of("slow"), call_of("fast"), "graph")
     assert median(samples.cold_us["a"]) == pytest.approx(18.0 + GRAPH_GAP_US)
     assert median(samples.cold_us["b"]) == pytest.approx(12.0 + GRAPH_GAP_US)
-    assert samples.device_state["cold_around"] == "two empty kernels"
-    assert float(samples.device_state["cold_empty_pair_us"]) == 0.0
+    assert samples.device_state["cold_around_b"] == "two empty kernels"
+    assert float(samples.device_state["cold_empty_pair_us_b"]) == 0.0
 
 
 @pytest.mark.parametrize(("one", "two"), [(2.0, 4.1), (9.0, 12.0), (0.9, 1.5)])

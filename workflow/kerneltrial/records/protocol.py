@@ -22,7 +22,7 @@ class Protocol(Record):
     repeats: Annotated[int, Meta(ge=1, le=100)] = 2
     timeout_s: Annotated[int, Meta(ge=1, le=3600)] = 60
     search_rounds: Annotated[int, Meta(ge=10, le=10_000)] = 20
-    rounds: Annotated[int, Meta(ge=10, le=10_000)] = 60
+    rounds: Annotated[int, Meta(ge=10, le=10_000)] = 30
     energy: bool = False
     confirmation_processes: Annotated[int, Meta(ge=5, le=50)] = 5
     confirmation_looks: Annotated[int, Meta(ge=1, le=4)] = 2

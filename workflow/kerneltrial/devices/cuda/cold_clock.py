@@ -1,14 +1,15 @@
 """The cold clock of graphs: single calls on an emptied L2, between event nodes.
 
 A reading is a graph of: read twice the L2's size; event; one call; event. It holds the call and what lies around it,
-which is taken off. An empty pair of events tells too little of that: on an H200 the figure less an empty pair was 1.0
-to 1.7 us too large on short kernels (README, `fidelity.py`). The likely reasons: a kernel that follows an event node
-waits longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
+which is taken off. An empty pair of events tells too little of that: on an H200 the figure less an empty pair was 1.2
+to 1.5 us too large on short kernels (`tests/bench/cold_graph_variants.py`): a kernel that follows an event node waits
+longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
 
-So what lies around a call is read off kernels that do nothing. With one of them a graph reads r1 = around + nothing,
-with two r2 = around + nothing + gap + nothing; each comes from a module of its own, so that the second's code is as
-cold as the first's. Then 2 r1 - r2 = around - gap, and a call less that is its span and one gap between nodes, which is
-what the warm clock of graphs reads too.
+So what lies around a call is read off kernels that do nothing, in the call's own launch configuration, as a large grid
+or much shared memory takes longer to launch. With one of them a graph reads r1 = around + nothing, with two
+r2 = around + nothing + gap + nothing; each comes from a module of its own, so that the second's code is as cold as the
+first's. Then 2 r1 - r2 = around - gap, and a call less that is its span and one gap between nodes, which is what the
+warm clock of graphs reads too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ _MOST_BEYOND_US = 3.0  # beyond an empty pair; more than that is no launch but a
 
 
 class ColdClock:
-    """One graph a subject and input set; `around_us` is taken off each reading, `told` says what it was made from."""
+    """One graph a subject and input set; `around_us` is taken off its readings, `told` says what it was made from."""
 
     def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
@@ -43,22 +44,31 @@ class ColdClock:
         self._subjects[key].renew()
         self._graphs[key][turn % self._shared.sets].launch()
         self._queue.wait()
-        return max(0.0, self._queue.elapsed_us() - self.around_us)
+        return max(0.0, self._queue.elapsed_us() - self.around_us[key])
 
     def free(self) -> None:
         graphs: Sequence[Graph] = [graph for own in self._graphs.values() for graph in own]
         for graph in graphs:
             graph.free()
 
-    def _calibrated(self) -> tuple[float, dict[str, str]]:
+    def _calibrated(self) -> tuple[dict[str, float], dict[str, str]]:
         modules = [Module(ceilings_ptx.EMPTY.encode() + b"\0") for _ in range(2)]
+        found: dict[str, float] = {}
+        told: dict[str, str] = {}
+        known: dict[ResolvedLaunch, tuple[float, dict[str, str]]] = {}
         try:
-            nothing = [BoundLaunch(module, _ONE_THREAD, {}, self._queue.stream) for module in modules]
-            read = [self._calibration(nothing[:count]) for count in range(3)]
+            pair = self._calibration(())
+            for key, subject in self._subjects.items():
+                shape = nothing_like(subject.first)
+                if shape not in known:
+                    nothing = [BoundLaunch(module, shape, {}, self._queue.stream) for module in modules]
+                    known[shape] = around(pair, *(self._calibration(nothing[:count]) for count in (1, 2)))
+                found[key], why = known[shape]
+                told |= {f"{name}_{key}": value for name, value in why.items()}
         finally:
             for module in modules:
                 module.unload()
-        return around(*read)
+        return found, told
 
     def _calibration(self, launches: Sequence[BoundLaunch]) -> float:
         """The median reading of these kernels in place of a call."""
@@ -102,15 +112,22 @@ def around(pair_us: float, one_us: float, two_us: float) -> tuple[float, dict[st
 
 
 _NAMES = ("cold_empty_pair_us", "cold_one_empty_kernel_us", "cold_two_empty_kernels_us")
-_ONE_THREAD = ResolvedLaunch(
-    entry="main",
-    grid=(1, 1, 1),
-    block=(1, 1, 1),
-    cluster=(1, 1, 1),
-    cooperative=False,
-    shared_bytes=0,
-    parameters=(),
-)
+
+
+def nothing_like(launch: ResolvedLaunch | None) -> ResolvedLaunch:
+    """The launch of a kernel that does nothing, in the configuration of `launch`; of one thread where it is not known.
+
+    Clusters and cooperation are left out, which the empty kernel was not made for.
+    """
+    return ResolvedLaunch(
+        entry="main",
+        grid=(1, 1, 1) if launch is None else launch.grid,
+        block=(1, 1, 1) if launch is None else launch.block,
+        cluster=(1, 1, 1),
+        cooperative=False,
+        shared_bytes=0 if launch is None else launch.shared_bytes,
+        parameters=(),
+    )
 
 
 def _call_in(subject: Subject, index: int) -> Callable[[], None]:

@@ -24,7 +24,7 @@ from kerneltrial.devices.cuda.places import MARGIN_BYTES
 from kerneltrial.devices.cuda.queue import Queue
 from kerneltrial.devices.device import Values
 from kerneltrial.devices.poison import POISON_BYTE
-from kerneltrial.inputs.calls import Buffer, Call
+from kerneltrial.inputs.calls import Buffer, Call, ResolvedLaunch
 
 _POISON = POISON_BYTE["nan"]
 
@@ -35,6 +35,10 @@ class Subject(Protocol):
     @property
     def nodes(self) -> int:
         """Graph nodes of one call, at most."""
+
+    @property
+    def first(self) -> ResolvedLaunch | None:
+        """The first launch of a call, where it is known."""
 
     def grow(self, calls: int) -> None:
         """Be ready for so many calls in a row."""
@@ -165,6 +169,10 @@ class PlanSubject:
     @property
     def nodes(self) -> int:
         return len(self._call.launches) + len(self._zeroed)
+
+    @property
+    def first(self) -> ResolvedLaunch:
+        return self._call.launches[0]
 
     def grow(self, calls: int) -> None:
         for index in range(len(self._bound), calls):
