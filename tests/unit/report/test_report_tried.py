@@ -14,7 +14,9 @@ from kerneltrial.records.case import Cases, Distribution, Stored
 from kerneltrial.records.contract import Range
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.plan import DType, Scratch
-from kerneltrial.report.not_shown import not_shown
+from kerneltrial.records.sanitizer import TOOLS, not_run
+from kerneltrial.records.validation import Validated
+from kerneltrial.report.not_shown import not_shown, of_winner
 from kerneltrial.report.texts import plain
 from kerneltrial.report.tried import DRAWN, DRAWN_INTEGERS, domain_tried
 
@@ -147,3 +149,12 @@ def test_what_scratch_of_the_best_candidate_may_keep_within_a_batch_is_said(init
     inputs.candidates[best.id] = msgspec.structs.replace(best, plan=plan)
     sentences = [shown.sentence for shown in not_shown(inputs, plain("en"))]
     assert any("through scratch of its own" in sentence for sentence in sentences) is told
+
+
+def test_what_compute_sanitizer_saw_of_the_winner_is_not_called_unseen() -> None:
+    confirmation = GO.confirmation
+    valid = Validated(candidate="a" * 64, cases=(), checks=(), unchecked=tuple(not_run(tool) for tool in TOOLS))
+    assert list(of_winner(valid, confirmation)) == list(valid.unchecked)
+    absent = not_run("synccheck", "it did not end within 60 s")
+    looked = msgspec.structs.replace(confirmation, checks=TOOLS[:3], unchecked=(absent,))
+    assert list(of_winner(valid, looked)) == [absent]

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kerneltrial.records.confirmation import Confirmed, EndToEnd
+from kerneltrial.records.confirmation import Confirmation, Confirmed, EndToEnd
 from kerneltrial.records.decision import Unknown, Winner
 from kerneltrial.records.prize import KnownPrize
 from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import Ceilings, Share
+from kerneltrial.records.sanitizer import TOOLS, not_run
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.inputs import ReportInputs
@@ -104,12 +105,20 @@ def _by_terms(inputs: ReportInputs, say: Say) -> Iterator[str]:
 def _unchecked(inputs: ReportInputs, say: Say) -> Iterator[NotShown]:
     """Checks that did not run: on the best candidate, and those that only the baseline was spared."""
     valid = _winner_validated(inputs)
-    of_best = _details(valid.unchecked) if valid else ()
+    of_best = _details(of_winner(valid, inputs.confirmation)) if valid else ()
     of_baseline = tuple(detail for detail in _details(inputs.qualification.unchecked) if detail not in of_best)
     if of_best:
         yield NotShown(say("That the best candidate is free of faults that were not looked for here:"), of_best)
     if of_baseline:
         yield NotShown(say("That the baseline is free of faults that were not looked for here:"), of_baseline)
+
+
+def of_winner(valid: Validated, confirmation: Confirmation) -> Iterable[Finding]:
+    """What is open after the confirmation too, where compute-sanitizer was asked there."""
+    if not (confirmation.checks or confirmation.unchecked):
+        return valid.unchecked
+    asked = {not_run(tool) for tool in TOOLS}
+    return (*(finding for finding in valid.unchecked if finding not in asked), *confirmation.unchecked)
 
 
 def _details(findings: Iterable[Finding]) -> tuple[str, ...]:
