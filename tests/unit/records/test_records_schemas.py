@@ -11,6 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 
+from kerneltrial.records.best_case import BestCase
 from kerneltrial.records.build import Build
 from kerneltrial.records.case import Cases, HoldoutDomain
 from kerneltrial.records.confirmation import Confirmation
@@ -34,6 +35,7 @@ from kerneltrial.records.validation import Validation
 
 SCHEMAS = Path(__file__).parents[3] / "workflow" / "schemas"
 TYPES = {
+    "best_case": BestCase,
     "build": Build,
     "cases": Cases,
     "confirmation": Confirmation,

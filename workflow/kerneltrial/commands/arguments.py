@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": "show two trials side by side: what differs, attempts, best, cost",
     "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
     "try": "have a draft judged, from within a program that proposes",
+    "rerun": "run one case of a winner again from its best-case-N.json, and compare",
     "export": "write the winner as a Python package that launches it, or the baseline where it does not fit",
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
@@ -43,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command not in ("doctor", "init", "compare", "prices", "try"):
+        if command not in ("doctor", "init", "compare", "prices", "try", "rerun"):
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
@@ -67,6 +68,12 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
         case "export":
             one.add_argument("form", choices=("loader",), help="loader: a package that needs cuda.core alone")
             one.add_argument("--out", type=Path, metavar="FOLDER", help="where to (reports/TRIAL/CONTRACT_loader)")
+        case "rerun":
+            one.add_argument("file", type=Path, metavar="FILE", help="a best-case-N.json of a report")
+            one.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run it (auto)")
+            one.add_argument(
+                "--inputs", type=Path, metavar="FOLDER", help="where the case's .npy files lie (beside FILE)"
+            )
         case "ask-again":
             one.add_argument("iteration", type=int, metavar="ITERATION")
         case "compare":

@@ -133,6 +133,7 @@ STAGES: dict[str, Stage] = {  # in topological order
     "report": Stage(
         "report",
         reads=("iterations", "report"),
+        sources=("cases", "oracle"),
         same=("lock", "terms", "qualify", "prize", "confirm", "decide"),
         every=(*_JUDGED, "cost"),
     ),

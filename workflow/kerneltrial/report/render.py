@@ -1,7 +1,9 @@
 """Write the report: one page for people, files for machines, the best kernel. Equal records give equal bytes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from kerneltrial.records.best_case import BestCase
 from kerneltrial.records.reported import Reported
 from kerneltrial.report import files, heat, plot
 from kerneltrial.report.inputs import ReportInputs
@@ -9,14 +11,14 @@ from kerneltrial.report.markdown import markdown
 from kerneltrial.report.page import page
 from kerneltrial.report.tables import attempts
 from kerneltrial.report.texts import Say, plain
-from kerneltrial.store.canonical import digest
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.files import write_atomic
 
 _BEST = ("best.cu", "best.py", "best.plan.yaml", "heatmap.svg", "heatmap.png")  # there only where there is something
 
 
-def render(inputs: ReportInputs, folder: Path) -> Reported:
-    """Write the report into `folder` and say what was written.
+def render(inputs: ReportInputs, folder: Path, best_cases: Mapping[str, BestCase] | None = None) -> Reported:
+    """Write the report into `folder`, with the winner's cases by file name, and say what was written.
 
     All figures come from the records; what is worked out here is counts of rows and the running best. A best kernel of
     an earlier report that is no longer one is removed.
@@ -26,12 +28,12 @@ def render(inputs: ReportInputs, folder: Path) -> Reported:
     StoreProblem
         The folder cannot be written.
     """
-    made = contents(inputs)
+    made = contents(inputs) | {name: canonical(case) for name, case in (best_cases or {}).items()}
     for name, data in made.items():
         write_atomic(folder / name, data)
-    for name in _BEST:
-        if name not in made:
-            (folder / name).unlink(missing_ok=True)
+    for path in [*(folder / name for name in _BEST), *folder.glob("best-case-*.json")]:
+        if path.name not in made:
+            path.unlink(missing_ok=True)
     return Reported(
         files={name: digest(data) for name, data in sorted(made.items())}, no_winner=files.why_no_best(inputs)
     )

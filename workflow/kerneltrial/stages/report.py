@@ -12,6 +12,7 @@ from kerneltrial.records.reported import Reported
 from kerneltrial.records.terms import Terms
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.render import render
+from kerneltrial.stages.best_cases import best_cases
 from kerneltrial.stages.gathered import iterations
 from kerneltrial.stages.job import Job
 from kerneltrial.store.canonical import convert
@@ -19,8 +20,9 @@ from kerneltrial.store.canonical import convert
 
 def run(job: Job) -> Reported:
     """Write reports/TRIAL and say which files they are."""
+    lock = job.record("lock", Lock)
     inputs = ReportInputs(
-        lock=job.record("lock", Lock),
+        lock=lock,
         terms=job.record("terms", Terms),
         qualification=job.record("qualify", Qualification),
         prize=job.record("prize", Prize),
@@ -31,4 +33,4 @@ def run(job: Job) -> Reported:
         source_of=job.objects.get,
         language=convert(Presentation, job.given["report"]).language,
     )
-    return render(inputs, job.root / reports(job.trial))
+    return render(inputs, job.root / reports(job.trial), best_cases(job, lock, inputs.best))
