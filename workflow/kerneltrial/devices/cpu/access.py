@@ -110,9 +110,33 @@ class Access:
 
     def _global(self, offset: str, address: str) -> str:
         """One branch for both checks."""
-        need = self._needed()
-        self.g.require(self._has(self._held(offset), need, need), self.site, address)
-        return self.b.op(f"getelementptr i8, ptr {self.g.invariant('arena', 'ptr')}, i64 {offset}")
+        b, g, need = self.b, self.g, self._needed()
+        held = self._held(offset)
+        if self.kind == "read" and self.space == "global":
+            have = b.op(f"and i{8 * self.size} {held}, {self._read_mask()}")
+            g.require(b.op(f"icmp eq i{8 * self.size} {have}, {need * _ones(self.size)}"), self.site, address)
+        else:
+            g.require(self._has(held, need, need), self.site, address)
+        if self.kind != "read":
+            self._mark(offset)
+        return b.op(f"getelementptr i8, ptr {g.invariant('arena', 'ptr')}, i64 {offset}")
+
+    def _read_mask(self) -> str:
+        """The flags that a read looks at, for each of its bytes: the launch says which (see `parallel`)."""
+        b, mask = self.b, self.g.invariant("read_mask", "i64")
+        if self.size < 8:
+            return b.op(f"trunc i64 {mask} to i{8 * self.size}")
+        if self.size == 8:
+            return mask
+        wide = b.op(f"zext i64 {mask} to i128")
+        return b.op(f"or i128 {wide}, {b.op(f'shl i128 {wide}, 64')}")
+
+    def _mark(self, offset: str) -> None:
+        """Where blocks run on several cores, each notes what it writes."""
+        b, marks = self.b, self.g.invariant("marks", "ptr")
+        with b.when(b.op(f"icmp ne ptr {marks}, null")):
+            place = b.op(f"getelementptr i8, ptr {marks}, i64 {offset}")
+            b.do(f"store i{8 * self.size} {_ones(self.size)}, ptr {place}, align 1")
 
     def _read(self, offset: str) -> str:
         """Under all checks: what the launch cannot write, as inputs are, needs no look at other blocks."""

@@ -9,6 +9,7 @@ from kerneltrial.devices.cpu.generator import Level
 from kerneltrial.devices.cpu.kernel import Kernel, compile_kernel
 from kerneltrial.devices.cpu.launch import Launched, refusal, run_launch
 from kerneltrial.devices.cpu.logs import CallCounter
+from kerneltrial.devices.cpu.parallel import run_blocks
 from kerneltrial.devices.cpu.parser import parse
 from kerneltrial.devices.cpu.refusals import printable
 from kerneltrial.devices.device import Binary, Conditions, Refused, Run, Samples, TimingRequest, Values
@@ -152,7 +153,10 @@ class LoadedCpu:
             if wrong is not None:
                 return _Ended(done, wrong)
             tallies = counter.start(kernel) if counter else None
-            launched = run_launch(kernel, launch, arena, budget, tallies)
+            if tallies:
+                launched = run_launch(kernel, launch, arena, budget, tallies)
+            else:
+                launched = run_blocks(kernel, launch, arena, budget)
             if counter and tallies:
                 counter.add(kernel, launch, tallies, launched)
             done.append(launched)

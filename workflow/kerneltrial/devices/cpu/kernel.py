@@ -27,6 +27,14 @@ class Kernel:
     code: native.Native
     instructions: int
     partial_barriers: bool
+    shares: bool = False
+    """Set once blocks of a launch were found to meet in global memory: the next launch does not try cores again."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether `parallel` can see all that a block does in global memory: plain loads and stores of its own."""
+        meets = any(s.space == "generic" or (s.space == "global" and s.kind == "update") for s in self.sites)
+        return self.level == "bounds" and not meets and not self.shares
 
     @property
     def address(self) -> int:

@@ -105,6 +105,10 @@ def _threads(launch: ResolvedLaunch) -> int:
     return launch.block[0] * launch.block[1] * launch.block[2]
 
 
+def number_of_blocks(launch: ResolvedLaunch) -> int:
+    return launch.grid[0] * launch.grid[1] * launch.grid[2]
+
+
 def _geometry(launch: ResolvedLaunch) -> dict[str, int]:
     """Fields of the block's state that the plan gives."""
     return {
@@ -133,7 +137,7 @@ class _BetweenBlocks:
     """Memory for the check of races between blocks; none where it is not asked for, needed, or would be too much."""
 
     def __init__(self, kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> None:
-        blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        blocks = number_of_blocks(launch)
         fits = blocks <= races_global.MAX_BLOCKS and arena.memory.size <= races_global.MAX_BYTES
         self.checked = blocks == 1 or fits
         self._shift = kernel.global_shift
@@ -153,54 +157,88 @@ class _BetweenBlocks:
         }
 
 
-def run_launch(
-    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None = None
-) -> Launched:
-    """Run one launch that `refusal` has nothing against; a kernel that counts adds to `tallies`."""
-    checks_all = kernel.level == "all"
-    shared_bytes = _shared_bytes(kernel, launch)
-    shared = _aligned(shared_bytes + 256)
-    records = (shared_bytes >> kernel.granule_shift) + 2 if checks_all else 1
-    shadow = _aligned(records * RECORD_BYTES)
-    shadow[:] = 0
-    parameters = _parameter_bytes(kernel, launch, arena)
-    contexts = _contexts(kernel, launch.block)
-    between_blocks = _BetweenBlocks(kernel, launch, arena)
-    state = np.zeros(at.BLOCK_BYTES // 8, np.int64)
-    fields = _geometry(launch) | {
-        "shared": shared.ctypes.data,
-        "params": parameters.ctypes.data,
-        "shared_bytes": shared_bytes,
+class Worker:
+    """State, contexts and shared memory of the blocks `first` to before `end`, to be run one after the other."""
+
+    def __init__(self, kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, blocks: range) -> None:
+        self._kernel, self._launch, self._arena = kernel, launch, arena
+        self.budget = budget
+        self.shared_bytes = _shared_bytes(kernel, launch)
+        checks_all = kernel.level == "all"
+        records = (self.shared_bytes >> kernel.granule_shift) + 2 if checks_all else 1
+        self._shared, self._shadow = _aligned(self.shared_bytes + 256), _aligned(records * RECORD_BYTES)
+        self._shadow[:] = 0
+        self._parameters = _parameter_bytes(kernel, launch, arena)
+        self._contexts = _contexts(kernel, launch.block)
+        self.state = np.zeros(at.BLOCK_BYTES // 8, np.int64)
+        self.set(
+            **_geometry(launch),
+            **_of_kernel(kernel),
+            **_of_arena(arena),
+            shared=self._shared.ctypes.data,
+            params=self._parameters.ctypes.data,
+            shared_bytes=self.shared_bytes,
+            budget=budget,
+            shadow=self._shadow.ctypes.data,
+            epoch=1,
+            check_exits=int(checks_all),
+            first_block=blocks.start,
+            end_block=blocks.stop,
+            read_mask=at.READABLE * _ONES,
+        )
+
+    def set(self, **fields: int) -> None:
+        """Set fields of the state."""
+        for name, value in fields.items():
+            self.state[at.BLOCK[name] // 8] = value
+
+    def get(self, name: str) -> int:
+        """A field of the state."""
+        return int(self.state[at.BLOCK[name] // 8])
+
+    def run(self) -> bool:
+        """Run the blocks; false after a fault."""
+        return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, _threads(self._launch))
+
+    def finding(self) -> Finding:
+        """What the fault was; raises `Refused` where it says nothing of the kernel."""
+        found = explain(_fault(self, self._kernel, self._launch), self._kernel, self._arena, self.shared_bytes)
+        if found.reason.reason_class is ReasonClass.UNCHECKED:
+            raise Refused(found)
+        return found
+
+
+_ONES = 0x0101010101010101
+
+
+def _of_arena(arena: Arena) -> dict[str, int]:
+    """Fields of the block's state that the call's memory gives."""
+    return {
         "arena": arena.memory.ctypes.data,
         "arena_bytes": arena.memory.size,
         "flags": arena.flags.ctypes.data,
         "globals": at.GLOBAL_BASE + arena.image_start,
-        "budget": budget,
-        "shadow": shadow.ctypes.data,
-        "epoch": 1,
-        **_of_kernel(kernel),
         "poison": arena.poison * 0x01010101,
-        "check_exits": int(checks_all),
         "backward": int(arena.backward),
-        **(tallies.fields() if tallies else {}),
-        **between_blocks.fields(),
     }
-    for name, value in fields.items():
-        state[at.BLOCK[name] // 8] = value
-    finding = None
-    if not run_grid(state.ctypes.data, contexts.ctypes.data, _threads(launch)):
-        finding = explain(_fault(state, kernel, launch), kernel, arena, shared_bytes)
-        if finding.reason.reason_class is ReasonClass.UNCHECKED:
-            raise Refused(finding)
-    budget_left, barriers = (int(state[at.BLOCK[name] // 8]) for name in ("budget", "barriers"))
-    noncoherent = bool(state[at.BLOCK["noncoherent"] // 8])
-    return Launched(finding, budget_left, barriers, shared_bytes, between_blocks.checked, noncoherent)
 
 
-def _fault(state: NDArray[np.int64], kernel: Kernel, launch: ResolvedLaunch) -> Fault:
-    def field(name: str) -> int:
-        return int(state[at.BLOCK[name] // 8])
+def run_launch(
+    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None = None
+) -> Launched:
+    """Run one launch that `refusal` has nothing against, block by block; a kernel that counts adds to `tallies`."""
+    between_blocks = _BetweenBlocks(kernel, launch, arena)
+    worker = Worker(kernel, launch, arena, budget, range(number_of_blocks(launch)))
+    worker.set(**(tallies.fields() if tallies else {}), **between_blocks.fields())
+    finding = None if worker.run() else worker.finding()
+    return Launched(
+        finding, worker.get("budget"), worker.get("barriers"), worker.shared_bytes, between_blocks.checked,
+        bool(worker.get("noncoherent")),
+    )  # fmt: skip
 
+
+def _fault(worker: Worker, kernel: Kernel, launch: ResolvedLaunch) -> Fault:
+    field = worker.get
     code = field("fault")
     site, address = kernel.sites[field("fault_site")], field("fault_address")
     if site.group is not None:

@@ -19,9 +19,14 @@ _BLOCK_FIELDS = (
     "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
     "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
+    "first_block", "end_block", "read_mask", "marks",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
-"""Byte offsets of the 64-bit fields of the block's state: one per launch, reused from block to block."""
+"""Byte offsets of the 64-bit fields of the block's state: one per launch and worker, reused from block to block.
+
+Blocks `first_block` to before `end_block` are run. With bounds alone, a read of global memory looks at the flags in
+`read_mask`, and of each byte written there is a note in `marks` unless that is null (see `parallel`).
+"""
 BLOCK_BYTES = 8 * len(_BLOCK_FIELDS)
 
 STATE, STATUS, TID_X, TID_Y, TID_Z, LINEAR, LANE, MASK, WARP_EPOCH, GROUP = range(0, 40, 4)

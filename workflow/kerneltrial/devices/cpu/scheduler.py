@@ -239,32 +239,29 @@ def start_block() -> tuple[str, Body]:
 
 
 def run_grid() -> tuple[str, Body]:
-    """Run all blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which).
+    """Run the state's range of blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which).
 
     `block_number` counts from 1 in that order, whichever way the launch runs.
     """
     b = Body()
-    sizes = [b.field("%blk", at.BLOCK[f"nctaid.{axis}"], "i64") for axis in "xyz"]
-    with b.loop(0, sizes[2], "i64") as place_z:
-        z = _turned(b, place_z, sizes[2], "i64")
-        b.set_field("%blk", at.BLOCK["ctaid.z"], "i64", z)
-        with b.loop(0, sizes[1], "i64") as place_y:
-            y = _turned(b, place_y, sizes[1], "i64")
-            b.set_field("%blk", at.BLOCK["ctaid.y"], "i64", y)
-            row = b.op(f"add i64 {b.op(f'mul i64 {z}, {sizes[1]}')}, {y}")
-            with b.loop(0, sizes[0], "i64") as place_x:
-                x = _turned(b, place_x, sizes[0], "i64")
-                b.set_field("%blk", at.BLOCK["ctaid.x"], "i64", x)
-                before = b.op(f"add i64 {b.op(f'mul i64 {row}, {sizes[0]}')}, {x}")
-                number = b.op(f"add i64 {before}, 1")
-                for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
-                    b.set_field("%blk", at.BLOCK[name], "i64", value)
-                for step in ("start_block", "run_block"):
-                    on, off = b.label(), b.label()
-                    b.branch(b.op(f"call i1 @{step}({BLOCK_PARAMETERS})"), on, off)
-                    b.place(off)
-                    b.do("ret i32 1")
-                    b.place(on)
+    size_x, size_y, size_z = (b.field("%blk", at.BLOCK[f"nctaid.{axis}"], "i64") for axis in "xyz")
+    blocks = b.op(f"mul i64 {b.op(f'mul i64 {size_x}, {size_y}')}, {size_z}")
+    first, end = (b.field("%blk", at.BLOCK[name], "i64") for name in ("first_block", "end_block"))
+    with b.loop(first, end, "i64") as place:
+        linear = _turned(b, place, blocks, "i64")
+        row = b.op(f"udiv i64 {linear}, {size_x}")
+        indices = (f"urem i64 {linear}, {size_x}", f"urem i64 {row}, {size_y}", f"udiv i64 {row}, {size_y}")
+        for axis, index in zip("xyz", indices, strict=True):
+            b.set_field("%blk", at.BLOCK[f"ctaid.{axis}"], "i64", b.op(index))
+        number = b.op(f"add i64 {linear}, 1")
+        for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
+            b.set_field("%blk", at.BLOCK[name], "i64", value)
+        for step in ("start_block", "run_block"):
+            on, off = b.label(), b.label()
+            b.branch(b.op(f"call i1 @{step}({BLOCK_PARAMETERS})"), on, off)
+            b.place(off)
+            b.do("ret i32 1")
+            b.place(on)
     b.do("ret i32 0")
     return b.function(f"define i32 @run_grid({BLOCK_PARAMETERS})"), b
 
