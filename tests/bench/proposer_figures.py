@@ -3,12 +3,15 @@
     PYTHONPATH=workflow python tests/bench/proposer_figures.py [--iterations 7] [--candidates 3]
 
 The real Snakemake runs the starter's trial on `cpu`; every answer is a good kernel of another number. Printed: the
-whole wall time, the stages' own by kind, and what is left over for proposing, records, Snakemake and start-up.
+stages' own seconds by kind, and what is left over for proposing, records, Snakemake and the start of every process.
+A stage's wall time begins when its process has started and read the config, so that every start counts as left over;
+its processor time holds its whole process. Processor time hardly depends on what else the machine does.
 """
 
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -42,6 +45,12 @@ def answers() -> list[Answer]:
     return [responses(json.dumps({**whole, "source": f"{SOURCE}// {next(numbers)}\n"})) for _ in range(200)]
 
 
+def _processor_s() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--iterations", type=int, default=7)
@@ -60,19 +69,25 @@ def main() -> None:
         config["prices"]["model"] = price
         config |= {"iterations": chosen.iterations, "candidates_per_iteration": chosen.candidates}
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
-        started = time.monotonic()
+        started, before = time.monotonic(), _processor_s()
         words = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet"]
         done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-        wall = time.monotonic() - started
+        wall, processor = time.monotonic() - started, _processor_s() - before
         assert done.returncode == 0, done.stdout + done.stderr
+        told = [(path.parent.name.rpartition("-")[0], json.loads(path.read_bytes())["value"])
+                for path in folder.glob("results/*/usage/*/*.json")]  # fmt: skip
+    print(f"{len(server.seen)} answers, {len(told)} jobs")
+    for name, field, whole in (("wall", "wall_s", wall), ("processor", "cpu_s", processor)):
         spent: dict[str, float] = {}
-        for path in folder.glob("results/*/usage/*/*.json"):
-            stage = path.parent.name.rpartition("-")[0]
-            spent[stage] = spent.get(stage, 0.0) + float(json.loads(path.read_bytes())["value"]["wall_s"])
+        for stage, value in told:
+            spent[stage] = spent.get(stage, 0.0) + float(value[field])
+        compiled = sum(spent.get(stage, 0.0) for stage in ("build", "validate", "time"))
         judged = sum(spent.get(stage, 0.0) for stage in JUDGED)
-        print(f"{len(server.seen)} answers, {wall:.1f} s in all, {judged:.1f} s in {', '.join(JUDGED)}")
-        print(", ".join(f"{stage} {seconds:.1f}" for stage, seconds in sorted(spent.items())))
-        print(f"left over: {wall - judged:.1f} s ({(wall - judged) / wall:.2f} of the whole)")
+        print(
+            f"{name}: {whole:.1f} s in all, {compiled:.1f} s in build, validate, time, {judged - compiled:.1f} s in "
+            f"qualify, holdout, confirm; left over: {whole - judged:.1f} s ({(whole - judged) / whole:.2f} of all)"
+        )
+        print("   ", ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in sorted(spent.items())))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ import numpy as np
 from regret import CARD, PROPOSERS, ROOT, Measurement, opened
 from space_tables import read_table
 
-from kerneltrial.propose.search.prior import Reports, card_of
+from kerneltrial.propose.search.card import card_of
+from kerneltrial.propose.search.prior import Reports
 from kerneltrial.propose.search.reports import Terms
 
 TABLES = ROOT / "tests" / "tables"

@@ -21,7 +21,7 @@ from kerneltrial.propose.prompt.directive import direct, on_plateau  # noqa: E40
 from kerneltrial.propose.prompt.occupancy import resident  # noqa: E402
 from kerneltrial.propose.prompt.prompt import prompt  # noqa: E402
 from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
-from kerneltrial.propose.search.prior import Card  # noqa: E402
+from kerneltrial.propose.search.card import Card  # noqa: E402
 from kerneltrial.records.candidate import Candidate  # noqa: E402
 from kerneltrial.records.compilers import CompilerLatency, Compilers  # noqa: E402
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402

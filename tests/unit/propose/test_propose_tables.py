@@ -20,6 +20,8 @@ class ByModule(FakeCard):
     """Kernels of the same name in other modules take other times: as many microseconds as the module says."""
 
     def cuModuleGetFunction(self, module: bytes, name: bytes):  # noqa: N802
+        if not module[:1].isdigit():
+            return super().cuModuleGetFunction(module, name)  # the device's own
         function = f"{name.decode()} of {module.decode()}"
         self.durations[function] = float(module)
         return super().cuModuleGetFunction(module, function.encode())

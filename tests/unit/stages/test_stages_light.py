@@ -13,3 +13,9 @@ import pytest
 def test_a_cheap_stage_starts_without(module: str, heavy: str) -> None:
     code = f"import sys, {module}; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_model_is_asked_without_numpy() -> None:
+    """The proposal of a model reads records and contracts, and computes with no array."""
+    code = "import sys, kerneltrial.stages.modelling; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 from msgspec.structs import replace
 
 from kerneltrial.inputs.documents import read_document, to_record
@@ -200,6 +199,8 @@ def _check_integer(where: str, value: Decimal, dtype: DType) -> None:
 
 def _check_float(where: str, value: Decimal, dtype: DType) -> None:
     """A number that becomes infinite in its type, or zero where it is not, is another number."""
+    import numpy as np  # here alone: a stage that only reads contracts starts without it
+
     held = float(widen(narrow(np.array([float(value)]), dtype), dtype)[0])
     if not math.isfinite(held) or (held == 0) != (value == 0):
         raise InputProblem(

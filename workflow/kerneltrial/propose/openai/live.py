@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from kerneltrial.propose.openai.budget import Budget
@@ -37,6 +38,11 @@ class Live:
     connect: Callable[[], Post]
     sleep: Callable[[float], None] = time.sleep
 
+    @cached_property
+    def _post(self) -> Post:
+        """One connection for all answers: to make one takes a tenth of a second."""
+        return self.connect()
+
     def answer(self, request: Request) -> Exchange:
         """Return the exchange of a request; everything that is recorded counts against the budget.
 
@@ -49,14 +55,13 @@ class Live:
         if found is not None:
             return found
         used = self.budget.used(self.exchanges.all())
-        post: Post | None = None
         tried = 0
         while True:
             lost = self.diary.unanswered(request.digest)
             refused = self.budget.refusal(used, request, lost)
             if refused:
                 return self.exchanges.keep(Exchange(request=request, outcome=Withheld(detail=refused)))
-            post = post or self.connect()
+            post = self._post
             tried += 1
             answer = self._try(post, request, tried)
             if isinstance(answer, Answer):

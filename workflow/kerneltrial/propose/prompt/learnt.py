@@ -8,7 +8,7 @@ from typing import Any
 from kerneltrial.propose.prompt.attempts import WAS_RIGHT, Read, Told
 from kerneltrial.propose.prompt.directive import Directive
 from kerneltrial.propose.prompt.occupancy import occupancy_sentence
-from kerneltrial.propose.search.prior import Card
+from kerneltrial.propose.search.card import Card
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.roofline import Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency

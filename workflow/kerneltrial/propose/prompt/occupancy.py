@@ -5,7 +5,7 @@ are given out in units of 256 a warp, shared memory in units of 128 bytes with 1
 """
 
 from kerneltrial.inputs.resolve import PlanProblem, resolve
-from kerneltrial.propose.search.prior import RESERVED_SHARED_BYTES, Card
+from kerneltrial.propose.search.card import RESERVED_SHARED_BYTES, Card
 from kerneltrial.records.build import Built
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.contract import Contract

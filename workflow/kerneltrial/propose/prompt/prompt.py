@@ -19,7 +19,7 @@ from kerneltrial.propose.prompt.attempts import Read, told
 from kerneltrial.propose.prompt.directive import direct
 from kerneltrial.propose.prompt.learnt import Showing, learnt, plan_text
 from kerneltrial.propose.prompt.scrub import scrub
-from kerneltrial.propose.search.prior import card_of
+from kerneltrial.propose.search.card import card_of
 from kerneltrial.records.compilers import CompilerLatency
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.profile import Profiled

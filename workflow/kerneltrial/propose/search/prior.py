@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.propose.search.card import RESERVED_SHARED_BYTES, Card
 from kerneltrial.propose.search.columns import Columns, Integers, column
 from kerneltrial.propose.search.space_file import PriorTerms, SpaceFile, bare
-from kerneltrial.records.device import Device
 from kerneltrial.records.plan import Variant
 
 Dimensions = Mapping[str, int]
@@ -28,18 +28,6 @@ CYCLES_PER_DEPENDENT_ISSUE = 2
 BYTES_PER_CYCLE = 48
 CYCLES_PER_STEP = 700
 LAUNCH_CYCLES = 2500
-RESERVED_SHARED_BYTES = 1024  # a block's share that the system keeps
-
-
-@dataclass(frozen=True)
-class Card:
-    """What limits how many blocks are resident on one multiprocessor."""
-
-    multiprocessors: int = 132
-    registers: int = 65_536
-    shared_bytes: int = 233_472
-    threads: int = 2_048
-    blocks: int = 32
 
 
 @dataclass(frozen=True)
@@ -63,12 +51,6 @@ class Reports:
 
     def at(self, rows: NDArray[np.intp]) -> "Reports":
         return Reports(self.registers[rows], self.shared_bytes[rows], self.spilled_bytes[rows])
-
-
-def card_of(device: Device) -> Card:
-    """Return the card's limits; where the device does not tell (`cpu`), those of a card with 132 multiprocessors."""
-    told = device.fingerprint.get("multiprocessors", "")
-    return Card(multiprocessors=int(told)) if told.isdigit() and int(told) > 0 else Card()
 
 
 def estimate(

@@ -3,7 +3,8 @@
 import numpy as np
 
 from kerneltrial.propose.history import Tried
-from kerneltrial.propose.search.prior import Card, Dimensions, estimate
+from kerneltrial.propose.search.card import Card
+from kerneltrial.propose.search.prior import Dimensions, estimate
 from kerneltrial.propose.search.space import Space
 from kerneltrial.propose.search.space_file import Because, Parameters, check_reasons, sentence
 from kerneltrial.records.candidate import Pattern

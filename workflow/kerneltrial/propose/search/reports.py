@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import NoResources, Resources
 from kerneltrial.propose.proposer import Draft
-from kerneltrial.propose.search.prior import Card, Dimensions, Reports, log_cycles
+from kerneltrial.propose.search.card import Card
+from kerneltrial.propose.search.prior import Dimensions, Reports, log_cycles
 from kerneltrial.propose.search.space import Space
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.record import Count, Record

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import Failed, History, Measured, Tried
 from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.search.card import card_of
 from kerneltrial.propose.search.model import Floats, Points, fit, squared_distances
-from kerneltrial.propose.search.prior import Dimensions, card_of
+from kerneltrial.propose.search.prior import Dimensions
 from kerneltrial.propose.search.reasoning import Reasoning
 from kerneltrial.propose.search.reports import Compile, Refined, Terms
 from kerneltrial.propose.search.space import Space, read_space
