@@ -100,11 +100,13 @@ class FakeRunner:
                 filled = np.empty(int(np.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize, np.uint8)
                 poison_into(filled, conditions, buffer.name, buffer.dtype)
                 buffers[buffer.name] = filled.view(buffer.dtype).reshape(buffer.shape)
+            elif buffer.role == "inout":
+                buffers[buffer.name] = np.array(values[buffer.name])
             elif buffer.initial != "given":
                 buffers[buffer.name] = np.zeros(buffer.shape, buffer.dtype)
         with np.errstate(all="ignore"):
             finding = self.kernel(dict(values), buffers, self.state)
-        names = [b.name for b in call.buffers if b.role == "output"]
+        names = [b.name for b in call.buffers if b.role in ("output", "inout")]
         return Run(
             completed=finding is None,
             outputs={name: buffers[name].tobytes() for name in names},

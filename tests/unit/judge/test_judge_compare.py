@@ -191,3 +191,28 @@ def test_what_no_number_of_the_type_can_hold_is_zero() -> None:
     assert compare(np.array([0.0, 2.0**-128]), tiny, None).measure <= 1.0
     exact = expected([2.0**-149, 1.0])
     assert reason(compare(np.array([0.0, 1.0]), exact, None)) is Reason.WRONG_VALUES
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_the_sign_of_a_zero_counts_where_the_contract_says_so(dtype: Any) -> None:
+    want, got = np.array([1.0, -0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    lax = Expected(name="C", dtype=dtype, want=want, terms=None, tolerance=Tolerance(absolute=Decimal(1)))
+    strict_tolerance = Tolerance(absolute=Decimal(1), signed_zero=True)
+    strict = Expected(name="C", dtype=dtype, want=want, terms=None, tolerance=strict_tolerance)
+    assert reason(compare(got, lax, None)) is None
+    assert reason(compare(want, strict, None)) is None
+    told = compare(got, strict, None)
+    assert reason(told) is Reason.WRONG_VALUES
+    assert told.finding is not None
+    assert "1 of 3 elements" in told.finding.detail
+    assert "worst at [1]: expected -0.0, got 0.0" in told.finding.detail
+
+
+def test_a_larger_fault_is_told_before_the_sign_of_a_zero() -> None:
+    strict = Expected(
+        name="C", dtype="float32", want=np.array([-0.0, 5.0]), terms=None, tolerance=Tolerance(signed_zero=True)
+    )
+    told = compare(np.array([0.0, 7.0]), strict, None)
+    assert told.worst_index == (1,)
+    assert told.finding is not None
+    assert "2 of 2 elements" in told.finding.detail

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from kerneltrial.records.plan import DType
 from kerneltrial.records.record import Record
 
@@ -65,3 +67,23 @@ class Call(Record):
 
     buffers: tuple[Buffer, ...]
     launches: tuple[ResolvedLaunch, ...]
+
+
+def in_place(call: Call, output: str, source: str) -> Call:
+    """The call with an input's memory for an output too: one buffer, named as the output, that is given as an inout."""
+
+    def placed(parameter: Pointer | Scalar) -> Pointer | Scalar:
+        is_source = isinstance(parameter, Pointer) and parameter.buffer == source
+        return Pointer(buffer=output) if is_source else parameter
+
+    return Call(
+        buffers=tuple(
+            msgspec.structs.replace(buffer, role="inout", initial="given") if buffer.name == output else buffer
+            for buffer in call.buffers
+            if buffer.name != source
+        ),
+        launches=tuple(
+            msgspec.structs.replace(launch, parameters=tuple(map(placed, launch.parameters)))
+            for launch in call.launches
+        ),
+    )

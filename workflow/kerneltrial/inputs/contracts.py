@@ -94,6 +94,7 @@ def check_contract(contract: Contract) -> None:
         raise InputProblem(f"tolerances: name {_listed(contract.tolerances)}; the outputs are {_listed(outputs)}")
     for name, tolerance in contract.tolerances.items():
         _check_tolerance(name, tolerance)
+    _check_in_place(contract)
     _check_ends(contract)
 
 
@@ -224,6 +225,21 @@ def _check_tolerance(name: str, tolerance: Tolerance) -> None:
             f"tolerances.{name}.baseline_factor: {tolerance.baseline_factor} is not allowed; "
             "allowed: a number of at least 1"
         )
+
+
+def _check_in_place(contract: Contract) -> None:
+    arrays = {array.name: array for array in contract.arrays}
+    for output, source in contract.in_place.items():
+        a, b = arrays.get(output), arrays.get(source)
+        if a is None or b is None or a.role != "output" or b.role != "input":
+            raise InputProblem(
+                f"in_place: {output}: {source} is not allowed; allowed: an output, and one of the inputs"
+            )
+        if (a.dtype, a.shape) != (b.dtype, b.shape):
+            raise InputProblem(
+                f"in_place: {output} is {a.dtype} {list(a.shape)}, {source} is {b.dtype} {list(b.shape)}; "
+                "only arrays of one type and shape can be the same memory"
+            )
 
 
 def _check_ends(contract: Contract) -> None:

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from kerneltrial.devices.device import Conditions, Poison, Refused, Run
-from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.calls import Call, in_place
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.judge.answers import Answers, Drawn, compare_all
 from kerneltrial.judge.compare import Compared
@@ -81,7 +81,8 @@ class CaseWork:
         The last draw's buffers are fenced: what the draws before it show has more words than a fault has.
         """
         self._fenced_draw = draws - 1
-        return self._judged(call, list(self._schedule(draws)), level)
+        result = self._judged(call, list(self._schedule(draws)), level)
+        return result if result.finding is not None else self._with_in_place(call, level, result)
 
     def judge_once(self, call: Call, level: LevelOf) -> CaseResult:
         """One run of the first draw, fenced, over memory that is all NaN: for what is large, for its size.
@@ -96,6 +97,27 @@ class CaseWork:
         dear = Finding(reason=Reason.CHECK_ABSENT, detail=detail)
         verdict = msgspec.structs.replace(result.verdict, findings=(dear,))
         return replace(result, verdict=verdict, finding=dear)
+
+    def _with_in_place(self, call: Call, level: LevelOf, so_far: CaseResult) -> CaseResult:
+        """The first draw once more for each output that may lie in an input's memory, there."""
+        for output, source in self._setup.contract.in_place.items():
+            try:
+                finding = self._look_in_place(call, output, source, level)
+            except Refused as refused:
+                finding = refused.finding
+            if finding is not None:
+                detail = f"with {output} in the memory of {source}, as the contract allows: {finding.detail}"
+                return self._result(Finding(reason=finding.reason, detail=detail), so_far.first)
+        return self._result(None, so_far.first)
+
+    def _look_in_place(self, call: Call, output: str, source: str, level: LevelOf) -> Finding | None:
+        drawn = self._answers.drawn(self._case, 0)
+        values = {**{n: v for n, v in drawn.values.items() if n != source}, output: drawn.values[source]}
+        placed = in_place(call, output, source)
+        run = self._run(placed, replace(drawn, values=values), self._conditions(0, 0, level(0, 0)))
+        self._unchecked.update(dict.fromkeys(run.unchecked))
+        compared = () if (fault := fault_of(run)) else self._compare(Seen(placed, drawn, 0, run, level(0, 0)))
+        return fault or next((c.finding for c in compared if c.finding is not None), None)
 
     def _judged(self, call: Call, schedule: list[tuple[int, int]], level: LevelOf) -> CaseResult:
         first: dict[int, Run] = {}

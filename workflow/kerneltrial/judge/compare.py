@@ -4,6 +4,7 @@ The rules, in order:
 
 1. NaN and infinities stand exactly where the oracle, rounded to the output's dtype, has them (an answer beyond the
    dtype's range is infinite in that dtype). Integers are equal.
+   Where the contract says `signed_zero`, a zero has the sign of the oracle's zero.
 2. ``|got - want| <= absolute + relative * |want| + scaled * eps(dtype) * sum|terms|`` for every element, or the least
    positive number of the dtype where that is more and the contract allows any error at all.
 3. The worst *measure* of error is at most ``baseline_factor * max(baseline's worst measure, FLOOR_ULPS)``.
@@ -118,23 +119,38 @@ def compare(got: NDArray[Any], expected: Expected, baseline_measure: float | Non
         wrong_kind = ~(finite | (values == rule.held) | (np.isnan(values) & np.isnan(rule.held)))
         if not finite.all():
             error = np.where(finite, error, 0.0)
-    return _judged(_Errors(values, error, wrong_kind), expected, baseline_measure)
+    return _judged(_Errors(values, error, wrong_kind, _wrong_sign(values, expected)), expected, baseline_measure)
+
+
+def _wrong_sign(values: Floats, expected: Expected) -> Mask | None:
+    """Zeros of the other sign, where the contract tells them apart."""
+    if not expected.tolerance.signed_zero:
+        return None
+    held = expected.rule.held
+    return np.asarray((values == 0) & (held == 0) & (np.signbit(values) != np.signbit(held)), np.bool_)
 
 
 @dataclass(frozen=True)
 class _Errors:
-    """Values, their absolute errors (0 where something is not finite), and where NaN or infinity is out of place."""
+    """Values, their absolute errors (0 where something is not finite), and where they are wrong in other ways.
+
+    `wrong_kind`: NaN or infinity out of place; `wrong_sign`: zeros of the other sign, None where none is wrong.
+    """
 
     values: Floats
     error: Floats
     wrong_kind: Mask
+    wrong_sign: Mask | None
 
 
 def _judged(errors: _Errors, expected: Expected, baseline_measure: float | None) -> Compared:
     rule, error = expected.rule, errors.error
     share, measure = _ratio(error, rule.bound), _ratio(error, rule.unit)
     too_far = ~(error <= rule.bound)
-    worst = _worst_place(share, errors.wrong_kind)
+    if errors.wrong_sign is not None:
+        too_far |= errors.wrong_sign
+    first = errors.wrong_kind if errors.wrong_kind.any() or share.max(initial=0.0) > 1 else errors.wrong_sign
+    worst = _worst_place(share, first)
     finding = None
     if too_far.any() or errors.wrong_kind.any():
         reason = Reason.WRONG_NONFINITE if errors.wrong_kind.any() else Reason.WRONG_VALUES

@@ -173,7 +173,8 @@ class Judge:
         if levels is None:
             return first
         device = ("device:bounds", "device:all") if levels.every or levels.once else ("device:bounds",)
-        return (*first, *CHECKS, *device)
+        in_place = ("in_place",) if self.setup.contract.in_place else ()
+        return (*first, *CHECKS, *in_place, *device)
 
 
 def has_several_launches(plan: LaunchPlan) -> bool:

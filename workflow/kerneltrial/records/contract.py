@@ -67,16 +67,22 @@ class Tolerance(Record):
 
     Where the oracle gives the sum of absolute terms, `scaled` adds scaled * eps(dtype) * sum|terms|.
     `baseline_factor`: the worst error may be at most this many times the baseline's own (and a few ULPs).
+    `signed_zero`: a zero must have the sign that the oracle's zero has; else 0 and -0 are one.
     """
 
     absolute: Decimal = Decimal(0)
     relative: Decimal = Decimal(0)
     scaled: Decimal = Decimal(0)
     baseline_factor: Decimal = Decimal(8)
+    signed_zero: bool = False
 
 
 class Contract(Record):
-    """What goes in, what comes out, and what counts as right."""
+    """What goes in, what comes out, and what counts as right.
+
+    `in_place`: outputs by name, each with an input whose memory the caller may pass for it too; the kernel must be
+    right both ways.
+    """
 
     name: Name
     description: Text
@@ -89,6 +95,7 @@ class Contract(Record):
     tf32: bool = False
     torch: str = ""
     alignment_bytes: Positive = 256
+    in_place: dict[Name, Name] = msgspec.field(default_factory=dict)
     include_folders: tuple[str, ...] = ()
     defines: dict[Name, str] = msgspec.field(default_factory=dict)
     options: tuple[str, ...] = ()
