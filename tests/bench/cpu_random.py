@@ -149,7 +149,7 @@ class Card:
         self.driver = driver
         self._do(driver.cuInit(0))
         device = self._do(driver.cuDeviceGet(0))
-        self.name = self._do(driver.cuDeviceGetName(128, device)).rstrip(b"\0").decode()
+        self.name = self._do(driver.cuDeviceGetName(128, device)).split(b"\0")[0].decode().strip()
         self._do(driver.cuCtxSetCurrent(self._do(driver.cuDevicePrimaryCtxRetain(device))))
         self._inputs = [self._upload(values) for values in inputs().values()]
         self._words = np.empty(4 * 128 * RESULTS, np.uint64)
@@ -229,7 +229,9 @@ def main() -> int:
                 if done.job.number < chosen.keep:
                     packed = base64.b64encode(zlib.compress(done.ptx.encode(), 9)).decode()
                     shapes = [(p.grid, p.block) for p in done.programs]
-                    kept.append({"ptx": packed, "shapes": shapes, "digests": theirs})
+                    kept.append(
+                        {"ptx": packed, "shapes": shapes, "digests": theirs}
+                    )  # of tests/golden/random_h200.json
     print(*listed[:200], sep="\n")
     where = f"{card.name} and {chosen.processes} processes" if card else f"no card, {chosen.processes} processes"
     print(f"{where}: {counts[False].total()} programs: {dict(counts[False])}")

@@ -62,10 +62,11 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 FIELDS = {"u": "u", "v": "u", "U": "U", "V": "U", "f": "f", "g": "f", "d": "d", "e": "d", "q": "q", "p": "q"}
+# 2^52 + 1 is made of `n` when the program runs: as a constant, ptxas of CUDA 13 folds its cvt.rni.u64.f64 to 2^52 + 2
 LITERALS = {
     "u": ("0u", "1u", "31u", "255u", "65535u", "0x7fffffffu", "0x80000000u", "0xffffffffu", "0x9e3779b9u"),
     "U": ("0ull", "1ull", "0xffffffffull", "0x8000000000000000ull", "0xffffffffffffffffull", "0x123456789abcdefull"),
     "f": ("0.0f", "-0.0f", "1.0f", "-1.5f", "0.1f", "3.4e38f", "1e-38f", "1e-45f", "16777217.0f", "-1e10f"),
-    "d": ("0.0", "-0.0", "1.0", "0.1", "-2.5", "1e308", "1e-308", "5e-324", "4503599627370497.0"),
+    "d": ("0.0", "-0.0", "1.0", "0.1", "-2.5", "1e308", "1e-308", "5e-324", "(4503599627370496.0 + (n - 10))"),
     "q": ("(n > 7)",),
 }

@@ -107,7 +107,7 @@ class _Writer:
         self._depth = 0
         self._count = 0
         if avoid:  # functions have no arrays, and call none that comes after them
-            self.avoid += ["in_", "mix1(", "(n > 7)"]
+            self.avoid += ["in_", "mix1(", "(n "]
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self._depth + text)
@@ -147,7 +147,7 @@ class _Writer:
             return self.draw.choice(names)
         if type_ == "q":
             return f"({self._leaf('u')} > {self._leaf('u')})"
-        return self.draw.choice(LITERALS[type_])
+        return self._allowed(LITERALS[type_])
 
     def results(self) -> None:
         """Write four words of a thread, of every variable and array in scope, so that nothing is computed in vain."""
