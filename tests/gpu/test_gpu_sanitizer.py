@@ -82,7 +82,8 @@ def test_no_tool_finds_anything_in_honest_twins(look):
 
 
 @pytest.mark.parametrize("entry", IDIOMS)
-def test_no_tool_takes_an_honest_idiom_for_a_fault(look, entry):
-    for told in look(entry).values():
+def test_no_tool_but_racecheck_at_a_one_sided_barrier_takes_an_honest_idiom_for_a_fault(look, entry):
+    """racecheck 2025.3.1 says that `named_barriers` races; `judge.sanitizing.doubted` is for that."""
+    for tool, told in look(entry).items():
         assert isinstance(told, Looked), told
-        assert told.findings == ()
+        assert told.findings == () or (tool, entry) == ("racecheck", "named_barriers")

@@ -1,7 +1,8 @@
 """compute-sanitizer's word in a verdict: a fault ends it, what was not looked at stays unchecked, and only then."""
 
 import msgspec
-from judge_doubles import FakeRunner, binary, built, cases, contract, plan, setup
+import pytest
+from judge_doubles import PTX, FakeRunner, binary, built, cases, contract, plan, setup
 
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.reason import Finding, Reason
@@ -71,6 +72,23 @@ def test_a_tool_that_did_not_look_is_unchecked_with_its_reason(tmp_path):
     assert told.reason is Reason.CHECK_ABSENT
     assert "Device not supported" in told.detail
     assert "never written" in told.detail
+
+
+@pytest.mark.parametrize(
+    "barrier", ["barrier.cta.arrive 1, 128;", "bar.arrive 1, 128;", "barrier.arrive.aligned 1, 64;"]
+)
+def test_a_race_beside_a_one_sided_barrier_is_doubted(tmp_path, barrier):
+    race = Finding(reason=Reason.SHARED_RACE, detail="racecheck, cases a: Error: Race reported")
+    barred = Finding(reason=Reason.BARRIER_DIVERGENCE, detail="synccheck, cases a: Barrier error")
+    ptx = PTX.replace("ret;", f"{barrier} ret;")
+    outcome = judged(tmp_path, Tools(racecheck={"findings": (race,)}), ptx=ptx)
+    assert isinstance(outcome, Validated)
+    (doubt,) = [f for f in outcome.unchecked if f.detail.startswith("racecheck, cases a")]
+    assert doubt.reason is Reason.CHECK_ABSENT
+    assert "only arrive at a barrier" in doubt.detail
+    assert judged(tmp_path, Tools(synccheck={"findings": (barred,)}), ptx=ptx).reason is Reason.BARRIER_DIVERGENCE
+    sync = PTX.replace("ret;", "barrier.cta.sync 1, 128; // bar.arrive 1, 128;\n ret;")
+    assert judged(tmp_path, Tools(racecheck={"findings": (race,)}), ptx=sync).reason is Reason.SHARED_RACE
 
 
 def test_what_a_tool_warns_of_stays_unchecked(tmp_path):

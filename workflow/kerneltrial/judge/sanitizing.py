@@ -3,8 +3,12 @@
 A tool slows a kernel down many times over, and each starts a process of its own. So they look at one draw of each case,
 cheapest first, as long as a budget of operations lasts; for kernels that a plan launches together at least at their
 cheapest case. What was left out is said in words.
+
+What racecheck (2025.3) says of an honest kernel, in which some threads only arrive at a barrier that others wait at, is
+a race where there is none. So where a candidate has such barriers its word is doubted: unchecked, and no fault.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,14 +18,16 @@ import msgspec
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.levels import Sized, by_kernels
+from kerneltrial.judge.ptx import statements
 from kerneltrial.judge.setup import JudgeSetup, Sanitizes, Subject
 from kerneltrial.records.case import Case
 from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.sanitizer import Looked, Sanitized, not_run
+from kerneltrial.records.sanitizer import Looked, NotLooked, Sanitized, not_run
 from kerneltrial.records.validation import Invalid, Validated
 
 BUDGET_OPERATIONS: Final = 40_000_000  # of the cases that are looked at, by the contract's count
 ONCE_OPERATIONS: Final = 1_000_000_000  # of a case that is looked at since it is the cheapest of its kernels
+_ARRIVES: Final = re.compile(r"\b(?:bar|barrier)(?:\.cta)?\.arrive\b")
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Looker:
         sized = [self._sized(subject, case) for case in cases]
         chosen = choose(sized)
         asked = [(s.case, s.call, self.answers.drawn(by_name[s.case], 0).values) for s in chosen]
-        said = self.sanitizes(subject.binary, asked)
+        said = doubted(self.sanitizes(subject.binary, asked), subject.binary.ptx)
         return with_word(outcome, said, _left_out(sized, chosen))
 
     def _sized(self, subject: Subject, case: Case) -> Sized:
@@ -58,6 +64,21 @@ def choose(cases: Sequence[Sized]) -> list[Sized]:
             if left >= 0 or (is_first and case.operations <= ONCE_OPERATIONS):
                 chosen.append(case)
     return chosen
+
+
+def doubted(said: Sanitized, ptx: str) -> Sanitized:
+    """The same, but that races in a kernel with one-sided barriers are no faults, since the tool may be wrong there."""
+    if not _ARRIVES.search(ptx) or not any(_ARRIVES.match(statement.opcode) for statement in statements(ptx)):
+        return said
+    return Sanitized(tools=tuple(map(_doubted, said.tools)))
+
+
+def _doubted(tool: Looked | NotLooked) -> Looked | NotLooked:
+    if not isinstance(tool, Looked) or tool.tool != "racecheck":
+        return tool
+    words = "; racecheck is known to say so of right kernels where some threads only arrive at a barrier, as here"
+    doubts = [Finding(reason=Reason.CHECK_ABSENT, detail=finding.detail + words) for finding in tool.findings]
+    return msgspec.structs.replace(tool, findings=(), unchecked=(*tool.unchecked, *doubts))
 
 
 def with_word(outcome: Validated, said: Sanitized, left_out: tuple[Finding, ...]) -> Validated | Invalid:
