@@ -57,6 +57,7 @@ def main() -> None:
     options.add_argument("--candidates", type=int, default=3)
     chosen = options.parse_args()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NO_PROXY": "127.0.0.1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installation has its modules compiled
     with tempfile.TemporaryDirectory() as place, serving(*answers()) as server:
         folder = Path(place) / "trial"
         words = [sys.executable, "-m", "kerneltrial", "init", str(folder)]
