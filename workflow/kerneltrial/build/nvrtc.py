@@ -1,5 +1,6 @@
 """NVRTC in a child: one CUDA C++ source in, PTX and machine code of the same compile out. Needs no driver."""
 
+import os
 from typing import Any
 
 import msgspec
@@ -59,7 +60,12 @@ def serve(argument: bytes, requests: Any) -> None:
 
 
 def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:
-    """Compile one source behind the prelude."""
+    """Compile one source behind the prelude.
+
+    NVRTC's own cache (CUDA 12.9 and later, where there is a driver) is off: a compile that it answers has no log, so
+    that registers and spills would be unknown.
+    """
+    os.environ["CUDA_CACHE_DISABLE"] = "1"
     from cuda.bindings import nvrtc
 
     names = [name.encode() for name in STANDARD]
