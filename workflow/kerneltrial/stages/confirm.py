@@ -37,7 +37,16 @@ from kerneltrial.stages.application import applied
 from kerneltrial.stages.gathered import judged
 from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Drawn, Kernel, floors_of, is_stored, performance_cases, samples_of
+from kerneltrial.stages.measuring import (
+    CHOICE,
+    Asked,
+    Drawn,
+    Kernel,
+    floors_of,
+    is_stored,
+    performance_cases,
+    samples_of,
+)
 from kerneltrial.stages.salt import read_salt
 from kerneltrial.stages.sanitizing import sanitizer_of
 from kerneltrial.store.measurements import Stored
@@ -129,29 +138,39 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Co
     pair = (_baseline(g), winner)
     cases = [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
-    clocks: dict[str, str] = {}
     processes = g.lock.protocol.confirmation_processes
     with contextlib.ExitStack() as children:
         answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
         fresh: list[Runner] = []
+        chooser = children.enter_context(g.runner())
+        clocks: dict[str, str] = {}
         try:
             for process in itertools.count():
                 if process == len(fresh):  # as many as the next look wants: opened side by side, timed one by one
                     more = [children.enter_context(g.runner()) for _ in range(max(processes, process))]
                     fresh += more
+                    if process == 0 and g.lock.protocol.clock == "auto":
+                        if not is_stored(g, pair, cases, Asked(CHOICE)):
+                            in_parallel(Runner.device, [chooser, *more], 1 + len(more))
+                        clocks = _clocks(samples_of(g, pair, cases, answers, Asked(CHOICE, runner=chooser)))
                     if not is_stored(g, pair, cases, Asked(process, clocks)):
-                        in_parallel(lambda child: child.device(), more, len(more))
+                        in_parallel(Runner.device, more, len(more))
                 child = fresh[process]
                 for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks, child)).items():
                     drawn[name].append(stored)
-                    clocks[name] = stored.value.samples.clock
                 if enough(_samples(drawn), g.lock.protocol):
                     break
+            fresh.append(chooser)
             in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
         except Refused as refused:
             found = (*findings, refused.finding)
             return Confirmation(outcome=NotTimed(winner=winner.built.candidate, ratio=0.0, valid=False, findings=found))
     return _confirmed(g, winner, drawn, findings)
+
+
+def _clocks(chosen: Mapping[str, Stored[Drawn]]) -> dict[str, str]:
+    """What the clock `auto` came to mean for each case."""
+    return {name: stored.value.samples.clock for name, stored in chosen.items()}
 
 
 def _confirmed(

@@ -28,6 +28,8 @@ from kerneltrial.stages.ground import Ground, binary_of
 from kerneltrial.store.measurements import Stored
 
 SEARCH = -1  # the process that times a candidate for the search
+CHOICE = -2  # the process of a confirmation that finds out what the clock `auto` means, and times nothing that counts
+_CHOICE_ROUNDS = 2
 INPUT_SETS = 3  # rotated from call to call, so that no launch finds the inputs of the one before
 
 
@@ -38,14 +40,17 @@ class Kernel(Record):
     plan: LaunchPlan
 
 
+_ROLES = {SEARCH: "search", CHOICE: "choice of a clock"}
+
+
 @dataclass(frozen=True)
 class Asked:
     """How a pair is timed.
 
     `process` numbers the processes of a confirmation, whose rounds are in ABBA order and hold the vendors too; `SEARCH`
-    is the search's own one. `clocks` says by case what the protocol's clock `auto` came to mean in the first process of
-    a confirmation, so that its processes do not mix their clocks. `runner` is a fresh child to do it in, opened
-    already.
+    is the search's own one, `CHOICE` the one before a confirmation. `clocks` says by case what the protocol's clock
+    `auto` came to mean there, so that all processes have one clock and none has looked for it: CUPTI, once started,
+    makes a process's graphs a little slower. `runner` is a fresh child to do it in, opened already.
     """
 
     process: int = SEARCH
@@ -54,7 +59,7 @@ class Asked:
 
     @property
     def role(self) -> str:
-        return "search" if self.process == SEARCH else f"confirmation {self.process}"
+        return _ROLES.get(self.process, f"confirmation {self.process}")
 
 
 class Drawn(Record):
@@ -127,7 +132,7 @@ def _key(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: Asked) -> di
 def _clock(g: Ground, case: Case, asked: Asked) -> str:
     """What was asked for by name. `auto` is the graph for the search, which only ranks: it is cheap, and never far off.
 
-    In a confirmation `auto` is what it came to mean in the first process.
+    In a confirmation `auto` is what it came to mean before.
     """
     clock = g.lock.protocol.clock
     if clock != "auto":
@@ -151,16 +156,21 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
         baseline_call=resolve(baseline.plan, contract, case.dimensions, baseline.built.abi),
         candidate=binary_of(candidate.built, g.job.objects),
         candidate_call=resolve(candidate.plan, contract, case.dimensions, candidate.built.abi),
-        rounds=g.lock.protocol.search_rounds if asked.process == SEARCH else g.lock.protocol.rounds,
+        rounds=_rounds(g, asked),
         clock=_clock(g, case, asked),
         seed=g.lock.seed,
     )
-    if asked.process == SEARCH:
+    if asked.process in _ROLES:
         return request
     product = product_of(contract)
     request = msgspec.structs.replace(request, vendors=() if product is None else (product,))
     request = msgspec.structs.replace(request, energy=g.lock.protocol.energy)
     return process_request(request, asked.process)
+
+
+def _rounds(g: Ground, asked: Asked) -> int:
+    protocol = g.lock.protocol
+    return {SEARCH: protocol.search_rounds, CHOICE: _CHOICE_ROUNDS}.get(asked.process, protocol.rounds)
 
 
 def floors_of(g: Ground) -> Mapping[str, Floor | NoFloor]:
