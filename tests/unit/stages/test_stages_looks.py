@@ -19,7 +19,7 @@ from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.roofline import Floor
 from kerneltrial.records.timing import Timed, Untimed
 from kerneltrial.stages import confirm, time
-from kerneltrial.stages.measuring import Drawn, Kernel
+from kerneltrial.stages.measuring import CHOICE, Drawn, Kernel
 from kerneltrial.store.canonical import builtins
 from kerneltrial.store.measurements import Stored
 
@@ -78,6 +78,7 @@ def ground(monkeypatch):
     monkeypatch.setattr(confirm, "Judge", lambda setup: SimpleNamespace(answers=None))
     monkeypatch.setattr(confirm, "is_stored", lambda *_: False)
     monkeypatch.setattr(confirm.Runner, "close", lambda child: child.__exit__())
+    monkeypatch.setattr(confirm.Runner, "device", lambda child: child.device())
     return SimpleNamespace(lock=lock(H200, "t"), job=job, runner=Child, setup=lambda *_: None, baseline=lambda *_: None)
 
 
@@ -104,12 +105,13 @@ def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, sp
     outcome = confirmation.outcome
     assert isinstance(outcome, Confirmed)
     assert (outcome.looked.processes, outcome.looked.narrow) == (processes, narrow)
-    assert [how.process for how in asked] == list(range(processes))
-    assert len({id(how.runner) for how in asked}) == processes  # each in a fresh process
-    assert asked[0].clocks is asked[-1].clocks
-    assert asked[-1].clocks == {SQUARE: "graph", WIDE: "graph"}
+    assert [how.process for how in asked] == [CHOICE, *range(processes)]
+    assert len({id(how.runner) for how in asked}) == 1 + processes  # each in a fresh process
+    assert asked[0].clocks == {}
+    assert all(how.clocks == {SQUARE: "graph", WIDE: "graph"} for how in asked[1:])
     assert all(child.closed for child in Child.opened)
-    assert len(Child.opened) == processes + 1
+    assert len(Child.opened) == 1 + 1 + processes  # the baseline's, that which chooses a clock, the rest
+    assert [child.device_asked for child in Child.opened] == [False] + [True] * (1 + processes)
     again = figures(
         {case: [drawn(spread, case, p).samples for p in range(processes)] for case in (SQUARE, WIDE)},
         {case: [f"{p:064x}" for p in range(processes)] for case in (SQUARE, WIDE)},
@@ -119,6 +121,12 @@ def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, sp
     assert same(builtins(outcome.cases), builtins(again.cases))
     assert outcome.valid
     assert list(outcome.review) == [SQUARE]
+
+
+def test_a_clock_that_is_asked_for_by_name_needs_no_choice(ground, monkeypatch):
+    protocol = msgspec.structs.replace(ground.lock.protocol, clock="graph")
+    ground.lock = msgspec.structs.replace(ground.lock, protocol=protocol)
+    assert [how.process for how in confirmed(ground, monkeypatch, 3e-4)[1]] == list(range(5))
 
 
 def test_a_wrong_output_of_a_timed_launch_makes_the_winner_wrong(ground, monkeypatch):

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import traceback
 from typing import Any
 
@@ -24,7 +25,11 @@ def prepare_cpu() -> None:
 
 
 def prepare_cuda() -> None:
-    """Import what a card needs, but call no function of its driver, which would be lost in children forked later."""
+    """Import what a card needs, but call no function of its driver, which would be lost in children forked later.
+
+    All children have one connection to the card: they use one stream, and each connection takes time to open and close.
+    """
+    os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
     from kerneltrial.devices.cuda import device  # noqa: F401  its imports are what is wanted
 
     _import("cuda.bindings.driver", "pynvml")
