@@ -4,6 +4,8 @@ python tests/gpu/corpus_digests.py build FOLDER [ARCH]    PTX and machine code (
 python tests/gpu/corpus_digests.py run FOLDER OUT.json    runs them on the first card
 python tests/gpu/corpus_digests.py compare OUT.json PTX   compares the `cpu` device with such a file on the PTX
                                                           that `build` left in FOLDER; 1 where it differs
+python tests/gpu/corpus_digests.py one NAME PTX OUT.json  one kernel of the texts in PTX on the first card, its
+                                                          outputs whole
 """
 
 import sys
@@ -21,6 +23,8 @@ def main(arguments: list[str]) -> int:
             corpus_results.build(Path(folder), arch[0] if arch else "sm_90")
         case ["run", folder, target]:
             corpus_results.run(Path(folder), Path(target))
+        case ["one", name, texts, target]:
+            corpus_results.run_one(name, Path(texts), Path(target))
         case ["compare", source, texts]:
             return corpus_results.compare(Path(source), Path(texts))
         case _:

@@ -168,6 +168,23 @@ def run(folder: Path, target: Path) -> None:
           f"{len(found['approximate'])} approximate instructions, {target.stat().st_size} bytes")  # fmt: skip
 
 
+def run_one(name: str, texts: Path, target: Path) -> None:
+    """One kernel's stored text on the first card, with its outputs whole: for one that gets a bound."""
+    from kerneltrial.devices.cuda.device import open_cuda
+    from kerneltrial.devices.cuda.probe import probe
+
+    kernel = next(k for k in kernels() if k.name == name)
+    ptx, entry = stored_ptx(texts)[name]
+    device = probe()
+    loaded = open_cuda(device.arch).load(Binary(ptx="", cubin=cubin_of(ptx, "sm_90")))
+    done = loaded.run(kernel.call(entry), kernel.values(), Conditions(poison="nan"))
+    found = {"ptx": digest(ptx.encode()), "findings": [f.detail for f in done.findings], "inputs": _inputs(kernel),
+             "outputs": {name: packed(content) for name, content in sorted(done.outputs.items())},
+             "sha256": {name: digest(content) for name, content in sorted(done.outputs.items())}}  # fmt: skip
+    target.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    print(f"{device.name}: {name}: {found['sha256']}")
+
+
 def _load(card: Opened, folder: Path, name: str) -> Loaded:
     return card.load(Binary(ptx="", cubin=(folder / f"{name}.cubin").read_bytes()))
 
