@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from trial_pieces import HOSTILE, report_inputs
 from trial_stories import STORIES
 
+import kerneltrial.decide
 import kerneltrial.report
 from kerneltrial.report import words
 from kerneltrial.report.render import contents
-from kerneltrial.report.texts import catalogue, marked_up, plain
+from kerneltrial.report.texts import catalogue, marked_up, plain, recorded
 
 ROOM = Path(kerneltrial.report.__path__[0])
 STATES = ("attempts", "proposed", "built", "valid", "held", "passed", "failed", "unknown")
@@ -77,3 +79,47 @@ def test_the_markdown_says_the_verdict_and_nothing_in_it_is_markup() -> None:
     assert not re.search(r"(?<!\\)<", text)
     korean = contents(replace(report_inputs(STORIES["go"]()), language="ko"))["report.md"].decode()
     assert "회수" in korean
+
+
+def sentences() -> set[str]:
+    """What the rules of all stories say, and every whole sentence without places that rules hold."""
+    found = set()
+    for story in STORIES.values():
+        for rule in report_inputs(story()).decision.rules:
+            found |= {rule.asked, rule.seen, getattr(rule, "settled_by", rule.asked)}
+    pieces = {"drawn shapes, far ones, and the performance cases on sealed values", "put your name here"}
+    pieces |= {"no reason was recorded", "no finding was recorded"}
+    room = Path(kerneltrial.decide.__path__[0])
+    for path in (*room.glob("rules_*.py"), room / "payback.py"):
+        tree = ast.parse(path.read_text())
+        inner = {id(value) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for value in node.values}
+        inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        for node in ast.walk(tree):
+            text = node.value if isinstance(node, ast.Constant) and id(node) not in inner else ""
+            if isinstance(text, str) and text.count(" ") >= 2 and text[0].isalpha() and text[-1] != " ":
+                found |= {text} - pieces
+    return found
+
+
+def test_every_sentence_of_a_rule_has_a_form_in_korean_and_keeps_its_figures() -> None:
+    told = recorded("ko")
+    for text in sorted(sentences()):
+        if not text.startswith("NVIDIA"):
+            assert re.search("[가-힣]", told(text)), text
+        figures = re.compile(r"\d[\d.,]*\d|\d")
+        left = [figure for figure in figures.findall(told(text)) if figure not in ("0", "95", "3", "1", "2")]
+        assert all(figure in text for figure in left), text
+        wanted = set(figures.findall(text)) - {"0", "95"}
+        assert wanted <= set(figures.findall(told(text))) | {"2"}, text
+
+
+def test_forms_have_the_same_places_in_both_languages() -> None:
+    path = ROOM / "catalogue/ko_records.yaml"
+    for text, translated in yaml.safe_load(path.read_text()).items():
+        assert sorted(re.findall(r"\{\w\}", text)) == sorted(re.findall(r"\{\w\}", translated)), text
+
+
+def test_what_no_rule_says_stays_as_it_was_recorded() -> None:
+    assert recorded("ko")("words that nobody knows; there is no winner") == "words that nobody knows; 승자가 없습니다"
+    assert recorded("en")("there is no winner") == "there is no winner"
+    assert recorded("ko")("signed by {evil} %s") == "{evil} %s의 서명"

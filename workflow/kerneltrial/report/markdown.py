@@ -9,7 +9,7 @@ from kerneltrial.report import words
 from kerneltrial.report.amendments import changes
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
-from kerneltrial.report.texts import Say
+from kerneltrial.report.texts import Say, recorded, sentence_in
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#+|~!&$])")
 
@@ -41,14 +41,15 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
         yield f"\n**{say('Post hoc.')}** {say(said)}\n"
         for number, lines in enumerate(changes(inputs.terms), 1):
             yield f"- {say('Amendment %(n)s', n=number)}: {escaped('; '.join(lines)) or say('nothing')}"
+    told = recorded(inputs.language)
     yield ""
     yield f"| {say('Rule')} | {say('Result')} | {say('What was seen')} | {say('What is asked')} |"
     yield "| --- | --- | --- | --- |"
     for rule in words.by_weight(decided.rules):
         result = say(type(rule).__name__.lower())
-        more = f" {say('To settle it:')} {escaped(rule.settled_by)}." if isinstance(rule, Unknown) else ""
-        seen = escaped(words.sentence(rule.seen)) + more
-        yield f"| {say(words.RULES[rule.rule])} | {result} | {seen} | {escaped(rule.asked)} |"
+        more = f" {say('To settle it:')} {escaped(told(rule.settled_by))}." if isinstance(rule, Unknown) else ""
+        seen = escaped(sentence_in(inputs.language)(rule.seen)) + more
+        yield f"| {say(words.RULES[rule.rule])} | {result} | {seen} | {escaped(told(rule.asked))} |"
     yield ""
     yield from _money(inputs, say)
     yield ""
@@ -65,7 +66,7 @@ def _money(inputs: ReportInputs, say: Say) -> Iterator[str]:
     yield ""
     yield f"- {say('the pilot has cost %(usd)s', usd=_usd(paid.pilot_usd))}{mark}"
     if not isinstance(paid, Payback):
-        yield f"- {say('Payback')}: {escaped(paid.why)}"
+        yield f"- {say('Payback')}: {escaped(recorded(inputs.language)(paid.why))}"
         return
     drawn = paid.forecast
     yield f"- {say('Saved a month')}: {_usd(paid.saved_usd_per_month.middle)}{mark}"

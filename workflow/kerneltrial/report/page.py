@@ -16,7 +16,7 @@ from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.tables import caught, patterns, rows, totals
-from kerneltrial.report.texts import Say, marked_up, plain
+from kerneltrial.report.texts import Say, marked_up, plain, recorded, sentence_in
 
 if TYPE_CHECKING:
     import jinja2
@@ -92,7 +92,8 @@ def _environment(language: Language) -> "jinja2.Environment":
         plain=amounts.plain,
         plural=amounts.plural,
         short=words.short,
-        sentence=words.sentence,
+        sentence=sentence_in(language),
+        told=recorded(language),
         kind=lambda value: type(value).__name__,
     )
     return environment
@@ -105,15 +106,16 @@ def _harmless(value: Any) -> Any:
 
 def _rules(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """Rules for the page, the weightiest first."""
+    told, whole = recorded(inputs.language), sentence_in(inputs.language)
     return [
         {
             "title": say(words.RULES[rule.rule]),
             "name": rule.rule,
             "result": type(rule).__name__.lower(),
-            "asked": rule.asked,
-            "seen": words.sentence(rule.seen),
+            "asked": told(rule.asked),
+            "seen": whole(rule.seen),
             "example": rule.example,
-            "settled_by": rule.settled_by if isinstance(rule, Unknown) else "",
+            "settled_by": told(rule.settled_by) if isinstance(rule, Unknown) else "",
         }
         for rule in words.by_weight(inputs.decision.rules)
     ]
@@ -126,7 +128,8 @@ def _next_steps(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
         if isinstance(rule, Unknown):
             title = say(words.RULES[rule.rule])
             steps.setdefault(rule.settled_by, []).append(title[0].lower() + title[1:])
-    listed = [{"step": step, "rules": rules} for step, rules in steps.items()]
+    told = recorded(inputs.language)
+    listed = [{"step": told(step), "rules": rules} for step, rules in steps.items()]
     return sorted(listed, key=lambda step: -len(step["rules"]))
 
 
@@ -177,8 +180,8 @@ def _timed(case: ConfirmedCase | CaseLatency, by: str, say: Say) -> dict[str, An
     more = _moving(case) + _throughput(case) if isinstance(case, ConfirmedCase) else ""
     return {
         "case": case.case,
-        "baseline": f"{amounts.number(case.baseline_warm_us, 4)} µs",
-        "best": f"{amounts.number(case.warm_us, 4)} µs",
+        "baseline": f"{amounts.number(case.baseline_warm_us, 4)}\u00a0µs",
+        "best": f"{amounts.number(case.warm_us, 4)}\u00a0µs",
         "speedup": case.speedup,
         "noise": case.noise_floor,
         "cold": say(
