@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.commands import doctor
+from kerneltrial.records.device import Device
 
 
 def _told(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, list[str]]:
@@ -34,6 +35,14 @@ def test_a_missing_package_is_named_and_ends_in_status_3(capsys, tmp_path: Path,
     assert status == 3
     assert "llvmlite MISSING" in lines[1]
     assert "llvmlite" in lines[-1]
+
+
+@pytest.mark.parametrize(("path", "told"), [("/opt/compute-sanitizer", "/opt/compute-sanitizer"), ("", "absent: ")])
+def test_on_a_card_it_says_whether_compute_sanitizer_is_there(capsys, tmp_path, monkeypatch, path, told) -> None:
+    card = Device(kind="cuda", arch="sm_90a", name="a card", fingerprint={})
+    monkeypatch.setattr("kerneltrial.devices.opening.detect", lambda: card)
+    monkeypatch.setattr("kerneltrial.devices.cuda.sanitizer.found", lambda: path)
+    assert any(line.startswith(f"  compute-sanitizer: {told}") for line in _told(capsys, tmp_path)[1])
 
 
 def test_either_toolkit_will_do(capsys, tmp_path: Path, monkeypatch) -> None:

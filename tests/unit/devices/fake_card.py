@@ -11,6 +11,7 @@ from typing import Any
 from cuda.bindings import driver as real
 
 from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.places import Pool
 from kerneltrial.devices.cuda.queue import Queue
 from kerneltrial.devices.cuda.state import Nvml
 from kerneltrial.records.device import Device
@@ -261,6 +262,7 @@ class FakeCard:
         made.spent = None
         made._sweep = made._fences = made._scrub = None
         made._handle = 0
+        made.pool = Pool()
         made.queue = Queue()
         made.nvml = Nvml("0000:00:00.0")
         return made

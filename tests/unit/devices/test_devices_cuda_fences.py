@@ -8,8 +8,10 @@ from cuda import bindings as cuda_bindings
 from cuda.bindings import driver as real
 from fake_card import PAGE, FakeCard
 
+from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.loaded import CudaLoaded
+from kerneltrial.devices.cuda.places import Pool
 from kerneltrial.devices.device import Conditions
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch
 from kerneltrial.records.reason import Reason
@@ -63,6 +65,47 @@ def test_each_buffer_lies_between_pages_that_are_not_mapped(card, fence, offset)
             assert 0 <= start + nbytes - (address + 4 * N) < alignment
     assert card.mapped == {}  # all is given back
     assert len(card._memory) == 1  # but for the flag of the queue
+
+
+def test_plain_memory_is_used_again_and_filled_anew(card):
+    context = card.context()
+    left = []
+
+    def leaves(pointers):
+        x, y = pointers[:2]
+        left.append((x, y, ctypes.string_at(y - 8, 4 * N + 16)))
+        ctypes.memset(y, 1, 4 * N)
+
+    card.effects["k"] = leaves
+    for poison in ("nan", "huge", "nan"):
+        assert run(card, context, poison=poison).guards_intact
+    assert len({(x, y) for x, y, _ in left}) <= 2  # the same memory, perhaps in another order
+    assert [set(found) for _, _, found in left] == [{0xFF}, {0x7B}, {0xFF}]
+    assert len(card._memory) == 3
+    context.pool.empty()
+    assert len(card._memory) == 1
+
+
+def test_a_full_card_gives_back_what_is_held_before_it_is_called_full(card, monkeypatch):
+    pool, plain = Pool(), card.cuMemAlloc
+    pool.give(pool.take(1 << 20), 1 << 20)
+
+    def full_while_held(nbytes):
+        return (real.CUresult.CUDA_ERROR_OUT_OF_MEMORY, 0) if card._memory else plain(nbytes)
+
+    monkeypatch.setattr(card, "cuMemAlloc", full_while_held)
+    assert pool.take(1 << 21)
+    with pytest.raises(CudaError):
+        pool.take(1 << 22)
+
+
+def test_a_pool_holds_no_more_than_it_may(card):
+    pool = Pool()
+    for nbytes, kept in ((60 << 20, 4), (100 << 20, 4)):  # 64 MiB each; too large to be kept
+        large = [pool.take(nbytes) for _ in range(6)]
+        for start in large:
+            pool.give(start, nbytes)
+        assert len(card._memory) == kept
 
 
 def test_an_end_that_fits_the_alignment_touches_the_fence(card):
@@ -123,7 +166,7 @@ def test_a_driver_that_will_not_map_is_said_too(card, monkeypatch):
     told = run(card, fence="start")
     assert told.completed
     assert any("CUDA_ERROR_NOT_PERMITTED from cuMemCreate" in f.detail for f in told.unchecked)
-    assert len(card._memory) == 1  # what was reserved is given back
+    assert len(card._memory) == 3  # what was reserved is given back: a flag, and two allocations to be used again
 
 
 @pytest.mark.parametrize(

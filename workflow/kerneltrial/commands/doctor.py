@@ -33,7 +33,9 @@ def run(_given: argparse.Namespace, root: Path) -> int:
         print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
         for name, value in sorted(device.fingerprint.items()):
             print(f"  {name}: {value}")
-        if device.kind == "cpu":
+        if device.kind == "cuda":
+            print(f"  compute-sanitizer: {_sanitizer()}")
+        else:
             print("  a trial on cpu counts instead of timing: it can say NO-GO or INCONCLUSIVE, never GO")
     except DeviceProblem as error:
         print(f"device: {error}")
@@ -45,6 +47,12 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     following = "run `snakemake --cores 1`" if ready else "make a trial with `kerneltrial init DIR`"
     print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing: {following}")
     return 3 if missing else 0
+
+
+def _sanitizer() -> str:
+    from kerneltrial.devices.cuda.sanitizer import found
+
+    return found() or "absent: it comes with the CUDA toolkit, and by pip as nvidia-cuda-sanitizer-api"
 
 
 def _version(name: str) -> str | None:

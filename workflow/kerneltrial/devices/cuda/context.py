@@ -4,7 +4,7 @@ from typing import Any
 
 from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.cuda.driver import CudaError, call, release
-from kerneltrial.devices.cuda.places import Fences, fences
+from kerneltrial.devices.cuda.places import Fences, Pool, fences
 from kerneltrial.devices.cuda.queue import Queue
 from kerneltrial.devices.cuda.scrub import Scrub
 from kerneltrial.devices.cuda.state import Nvml
@@ -30,6 +30,7 @@ class Context:
         self._sweep: Sweep | None = None
         self._fences: Fences | None = None
         self._scrub: Scrub | CudaError | None = None
+        self.pool = Pool()
         try:
             self._handle: Any = call("cuDeviceGet", 0)
             call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", self._handle))
@@ -74,6 +75,7 @@ class Context:
 
     def close(self) -> None:
         """Give everything back."""
+        self.pool.empty()
         if isinstance(self._scrub, Scrub):
             self._scrub.free()
         if self._sweep is not None:

@@ -9,7 +9,7 @@ from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, require_room
 from kerneltrial.devices.cuda.memory import Guarded, buffer_bytes, freed, given_bytes
-from kerneltrial.devices.cuda.places import Fenced
+from kerneltrial.devices.cuda.places import Fenced, Plain
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
 from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Buffer, Call
@@ -93,7 +93,7 @@ class CudaLoaded:
     def _placed(self, buffer: Buffer, conditions: Conditions) -> Guarded:
         poison, offset, at = poison_byte(conditions), conditions.offset_bytes, conditions.fence
         if at == "none" or self._context.fences.absent:
-            return Guarded(buffer, poison, offset)
+            return Guarded(buffer, poison, place=Plain(buffer_bytes(buffer), offset, self._context.pool))
         return Guarded(buffer, poison, place=Fenced(self._context.fences, buffer_bytes(buffer), offset, at))
 
     def _launch(self, call: Call, buffers: Sequence[Guarded]) -> None:

@@ -11,6 +11,8 @@ from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.cuda.driver import CudaError, bindings, call, release
 
 MARGIN_BYTES = 4096  # on each side of a plain one; a multiple of every alignment that a contract asks for in practice
+_POOL_BYTES = 256 << 20  # that a pool holds at most
+_POOLED_BYTES = 64 << 20  # of one allocation
 _PLAIN_ALIGNMENT = 256  # of what ends at a fence, where no other is asked for
 
 
@@ -27,19 +29,69 @@ class Place(Protocol):
     def free(self) -> None: ...
 
 
-class Plain:
-    """An allocation with margins on both sides, moved up by `offset_bytes`."""
+class Pool:
+    """Allocations that were given back and are handed out again: mapping memory anew takes longer than a small call.
 
-    def __init__(self, nbytes: int, offset_bytes: int = 0) -> None:
+    Whoever takes one finds what was left there, and fills it before anything looks.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[int]] = {}
+        self._held = 0
+
+    def take(self, nbytes: int) -> int:
+        """The address of at least so many bytes."""
+        size = _rounded(nbytes)
+        if self._free.get(size):
+            self._held -= size
+            return self._free[size].pop()
+        try:
+            return int(call("cuMemAlloc", size))
+        except CudaError as error:
+            if error.code != "CUDA_ERROR_OUT_OF_MEMORY" or not self._held:
+                raise
+            self.empty()
+            return int(call("cuMemAlloc", size))
+
+    def give(self, start: int, nbytes: int) -> None:
+        """Give back what `take` gave for so many bytes."""
+        size = _rounded(nbytes)
+        if size > _POOLED_BYTES or self._held + size > _POOL_BYTES:
+            release("cuMemFree", start)
+            return
+        self._free.setdefault(size, []).append(start)
+        self._held += size
+
+    def empty(self) -> None:
+        """Free all that is not in use."""
+        for starts in self._free.values():
+            for start in starts:
+                release("cuMemFree", start)
+        self._free, self._held = {}, 0
+
+
+def _rounded(nbytes: int) -> int:
+    """The next power of two: few sizes, so that most are there already. What is too large to be kept stays as it is."""
+    return nbytes if nbytes > _POOLED_BYTES else 1 << max(16, (nbytes - 1).bit_length())
+
+
+class Plain:
+    """An allocation with margins on both sides, moved up by `offset_bytes`; from a pool where one is given."""
+
+    def __init__(self, nbytes: int, offset_bytes: int = 0, pool: Pool | None = None) -> None:
         self.before = MARGIN_BYTES + offset_bytes
         self.total = self.before + nbytes + MARGIN_BYTES
-        self.start = int(call("cuMemAlloc", self.total))
+        self._pool = pool
+        self.start = int(call("cuMemAlloc", self.total)) if pool is None else pool.take(self.total)
 
     def protect(self) -> None:
         """A plain allocation can always be written: inputs are compared after the call."""
 
     def free(self) -> None:
-        release("cuMemFree", self.start)
+        if self._pool is None:
+            release("cuMemFree", self.start)
+        else:
+            self._pool.give(self.start, self.total)
 
 
 class Fenced:
