@@ -15,7 +15,8 @@ from kerneltrial.devices.preloading import preload
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.code_folder import CodeFolder, code_key
+from kerneltrial.stages.code_folder import CodeFolder
+from kerneltrial.stages.signed_folder import SignedFolder, code_key
 
 PTX = """.version 8.0
 .target sm_80
@@ -54,7 +55,7 @@ class Recorder(CodeFolder):
     """The real folder, and what was asked of it."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, KEY)
+        super().__init__(SignedFolder(folder, KEY))
         self.given: list[tuple[str, int]] = []
         self.added: list[tuple[str, int]] = []
 
@@ -130,7 +131,7 @@ def test_code_that_the_trial_did_not_put_there_is_not_taken(nursery, tmp_path: P
         body = own.read_bytes()[32:]
         own.write_bytes(hashlib.sha256(body).digest() + body)
     elif how == "another_key":
-        CodeFolder(tmp_path / "forged", bytes(31) + b"1").add(binary(1), shelf.known(binary(1)))
+        CodeFolder(SignedFolder(tmp_path / "forged", bytes(31) + b"1")).add(binary(1), shelf.known(binary(1)))
         own.write_bytes((tmp_path / "forged" / own.name).read_bytes())
     else:
         own.write_bytes(other.read_bytes())

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from kerneltrial.build.compilers import Compilers
 from kerneltrial.inputs.toolchain import toolchain
-from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.proposer import Draft, candidate_of
 from kerneltrial.propose.search.reports import Compiles, DoesNot, Silent
-from kerneltrial.records.build import NotBuilt
+from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant
 from kerneltrial.records.proposal import Origin
 from kerneltrial.records.reason import Reason
+from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.searching import Reporting
 from kerneltrial.store.measurements import Measurements
+from kerneltrial.store.objects import Objects
 
 CONTRACT = Contract(
     name="scale",
@@ -64,6 +67,8 @@ def reporting(tmp_path: Path) -> Any:
     lock = SimpleNamespace(contract=CONTRACT, device=SimpleNamespace(arch="sm_90a", kind="cuda"), toolchain=toolchain())
     job = SimpleNamespace(
         nursery=None,
+        folder=tmp_path,
+        private=tmp_path / "private",
         measurements=Measurements(tmp_path / "measurements"),
         source=lambda group: tmp_path / "contract.yaml",
     )
@@ -107,3 +112,24 @@ def test_a_fault_that_is_not_the_sources_says_nothing_and_is_not_kept(
         patch.setattr(Reporting, "_built", died)
         assert reporting.reports([draft(CUDA)]) == [Silent()]
     assert isinstance(reporting.reports([draft(CUDA)])[0], Compiles)
+
+
+def test_what_was_compiled_for_a_report_is_not_compiled_again_to_be_built(
+    reporting: Reporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reporting.reports([draft(CUDA)])
+    assert reporting._nursery is not None
+    candidate, objects = candidate_of(draft(CUDA)), Objects(tmp_path / "objects")
+
+    def built(shelved: bool) -> Built | NotBuilt:
+        builder = open_builder(reporting._job, reporting._lock, reporting._nursery, shelved=shelved)
+        return builder.build(candidate, CUDA.encode(), objects)
+
+    anew = built(shelved=False)
+    monkeypatch.setattr(Compilers, "nvrtc", lambda *_: pytest.fail("compiled again"))
+    assert isinstance(anew, Built)
+    assert built(shelved=True) == anew
+    (kept,) = (tmp_path / "cache" / "compiled").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1] + b"!")
+    with pytest.raises(pytest.fail.Exception, match="compiled again"):
+        built(shelved=True)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 from kerneltrial.build import includes, ptx_text, toolkit
 from kerneltrial.build.compilers import Compilers, No, headers
@@ -13,6 +14,7 @@ from kerneltrial.build.nvrtc import STANDARD
 from kerneltrial.build.resources import Resources, resources, without_times
 from kerneltrial.build.signatures import signatures
 from kerneltrial.inputs.resolve import PlanProblem, parameter_sizes
+from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.build import Abi, Built, Cubin, Entry, NoCubin, NotBuilt
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.contract import Contract
@@ -20,12 +22,23 @@ from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.limits import Limits
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.store.canonical import canonical
 from kerneltrial.store.objects import Objects
 
 LIMITS = Limits(wall_s=90.0, cpu_s=60, memory_bytes=4 << 30)
 _ABI: dict[str, Abi] = {"cuda_cpp": "pointer", "numba_cuda": "numba_array"}
 MAXIMUM_PTX_BYTES = 16 << 20
 _DETAIL = 2000
+
+
+class CompiledShelf(Protocol):
+    """Where answers of NVRTC lie between stages that compile the same source."""
+
+    def known(self, request: bytes) -> Compiled | None:
+        """What was answered to these bytes; None where they were never asked, or the answer was damaged."""
+
+    def add(self, request: bytes, made: Compiled) -> None:
+        """Keep an answer; never fails, as it can be made again."""
 
 
 class Builder:
@@ -41,6 +54,9 @@ class Builder:
         What the binaries are for. Every language gives machine code on either device, so it changes nothing here.
     folder
         What the contract's include folders are relative to.
+    shelf
+        Where answers of NVRTC lie, if anywhere. Not used with include folders of the contract's own, as headers may
+        change.
     """
 
     def __init__(
@@ -52,12 +68,14 @@ class Builder:
         *,
         folder: Path = Path(),
         limits: Limits = LIMITS,
+        shelf: CompiledShelf | None = None,
     ) -> None:
         self._contract = contract
         self._arch = arch
         self._kind = device_kind
         self._headers = headers(contract, folder)
         self._compilers = Compilers(nursery, arch, limits)
+        self._shelf = None if contract.include_folders else shelf
 
     def build_all(
         self, candidates: Sequence[tuple[Candidate, bytes]], objects: Objects
@@ -102,7 +120,20 @@ class Builder:
         fault = includes.include_fault(source.decode(), self._may_include)
         if fault:
             return No(Reason.INCLUDE_REFUSED, fault)
-        return self._compilers.nvrtc(source, self._options(), self._headers)
+        return self._nvrtc(source)
+
+    def _nvrtc(self, source: bytes) -> Compiled | No:
+        """What the compiler answers, or answered before."""
+        if self._shelf is None:
+            return self._compilers.nvrtc(source, self._options(), self._headers)
+        request = canonical([toolchain(), self._options()]) + source
+        known = self._shelf.known(request)
+        if known is not None:
+            return known
+        made = self._compilers.nvrtc(source, self._options(), self._headers)
+        if isinstance(made, Compiled):
+            self._shelf.add(request, made)
+        return made
 
     def _may_include(self, name: str) -> bool:
         return name in STANDARD or includes.known_header(name, self._headers.folders)

@@ -22,7 +22,7 @@ def run(job: Job) -> Build:
     sources = [job.objects.get(candidate.source) for candidate in proposal.candidates]
     with contextlib.ExitStack() as own:
         languages = {candidate.language for candidate in proposal.candidates}
-        builder = open_builder(job, lock, job.nursery or own.enter_context(Nursery(preload(languages))))
+        builder = open_builder(job, lock, job.nursery or own.enter_context(Nursery(preload(languages))), shelved=True)
         built = builder.build_all(list(zip(proposal.candidates, sources, strict=True)), job.objects)
     earlier = [entry for record in job.records("build", Build) for entry in record.candidates]
     return Build(candidates=tuple(_with_twins(built, earlier)))

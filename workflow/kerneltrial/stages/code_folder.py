@@ -1,54 +1,31 @@
-"""Machine code of binaries between stages, under `results/TRIAL/cache`: no evidence, and safe to delete.
+"""What was made of a text once and is wanted again between stages of a trial; see `signed_folder` for whose it can be.
 
-Code is run without a look at what it does, so it is taken only where this trial's own stages put it here: each file
-carries a code that only who holds the trial's key can make, and the key lies in `private/`, which never travels.
+Machine code is run without a look at what it does, and a compiler's answer is believed as a compiler's: each is taken
+only where this trial's own stages put it.
 """
 
-import contextlib
 import hashlib
-import hmac
-import secrets
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
+from kerneltrial.build.messages import Compiled
 from kerneltrial.devices.device import Binary
 from kerneltrial.devices.machine_code import MOST_BYTES
-from kerneltrial.store.files import write_atomic, write_once
-from kerneltrial.store.problem import StoreProblem
-
-_KEY = "code-key"
-_KEY_BYTES = 32
-_CODE_BYTES = 32
-
-
-def code_key(private: Path) -> bytes:
-    """The trial's key in its folder of secrets, made at first use. Raises StoreProblem where it cannot be written."""
-    path = private / _KEY
-    if not path.exists():
-        write_once(path, secrets.token_bytes(_KEY_BYTES), mode=0o600)
-    key = path.read_bytes()
-    if len(key) != _KEY_BYTES:
-        raise StoreProblem(f"{path}: is no key; remove it and the trial's cache/, both are made again")
-    return key
+from kerneltrial.stages.job import Job
+from kerneltrial.stages.signed_folder import SignedFolder, code_key
 
 
 class CodeFolder:
-    """Implements `devices.runner.CodeShelf`: one file a binary, in front of it an HMAC-SHA256 of its name and bytes."""
+    """Implements `devices.runner.CodeShelf`: one file a binary."""
 
-    def __init__(self, folder: Path, key: bytes) -> None:
+    def __init__(self, folder: SignedFolder) -> None:
         self._folder = folder
-        self._key = key
 
     def known(self, binary: Binary) -> dict[str, bytes]:
         """See `CodeShelf`."""
-        try:
-            content = self._path(binary).read_bytes()
-        except OSError:
-            return {}
-        stated, body = content[:_CODE_BYTES], content[_CODE_BYTES:]
-        if not hmac.compare_digest(stated, self._code(binary, body)):
+        body = self._folder.read(_name(binary))
+        if body is None:
             return {}
         try:
             return msgspec.msgpack.decode(body, type=dict[str, bytes])
@@ -58,15 +35,44 @@ class CodeFolder:
     def add(self, binary: Binary, made: Mapping[str, bytes]) -> None:
         """See `CodeShelf`."""
         pieces = {**self.known(binary), **made}
-        if sum(map(len, pieces.values())) > MOST_BYTES:
-            return
-        body = msgspec.msgpack.encode(pieces, order="sorted")
-        with contextlib.suppress(StoreProblem):  # a full disk will be told by what must be written
-            write_atomic(self._path(binary), self._code(binary, body) + body)
+        if sum(map(len, pieces.values())) <= MOST_BYTES:
+            self._folder.write(_name(binary), msgspec.msgpack.encode(pieces, order="sorted"))
 
-    def _code(self, binary: Binary, body: bytes) -> bytes:
-        """Over the name too: a file of another binary of the same trial is not this one's."""
-        return hmac.digest(self._key, self._path(binary).name.encode() + b"\n" + body, "sha256")
 
-    def _path(self, binary: Binary) -> Path:
-        return self._folder / f"{hashlib.sha256(binary.ptx.encode()).hexdigest()}.code"
+class CompiledFolder:
+    """Implements `build.builder.CompiledShelf`: what NVRTC answered to a request in the same version, one file each."""
+
+    def __init__(self, folder: SignedFolder) -> None:
+        self._folder = folder
+
+    def known(self, request: bytes) -> Compiled | None:
+        """See `CompiledShelf`."""
+        body = self._folder.read(_digest(request))
+        if body is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(body, type=Compiled)
+        except msgspec.MsgspecError:
+            return None
+
+    def add(self, request: bytes, made: Compiled) -> None:
+        """See `CompiledShelf`."""
+        self._folder.write(_digest(request), msgspec.msgpack.encode(made))
+
+
+def machine_code_of(job: Job) -> CodeFolder:
+    """The trial's machine code of the `cpu` device."""
+    return CodeFolder(SignedFolder(job.folder / "cache" / "machine-code", code_key(job.private)))
+
+
+def compiled_of(job: Job) -> CompiledFolder:
+    """What was compiled in this trial."""
+    return CompiledFolder(SignedFolder(job.folder / "cache" / "compiled", code_key(job.private)))
+
+
+def _name(binary: Binary) -> str:
+    return f"{hashlib.sha256(binary.ptx.encode()).hexdigest()}.code"
+
+
+def _digest(request: bytes) -> str:
+    return f"{hashlib.sha256(request).hexdigest()}.compiled"

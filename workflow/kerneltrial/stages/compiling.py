@@ -5,6 +5,7 @@ from kerneltrial.build.compilers import Compilers
 from kerneltrial.build.given import Given
 from kerneltrial.records.lock import Lock
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages.code_folder import compiled_of
 from kerneltrial.stages.job import Job
 
 
@@ -13,7 +14,12 @@ def open_given(lock: Lock, nursery: Nursery) -> Given:
     return Given(Compilers(nursery, lock.device.arch, LIMITS), lock.contract, lock.device)
 
 
-def open_builder(job: Job, lock: Lock, nursery: Nursery) -> Builder:
-    """A builder for the trial's contract and architecture; include folders are relative to the contract's file."""
-    device = lock.device
-    return Builder(nursery, lock.contract, device.arch, device.kind, folder=job.source("contract").parent)
+def open_builder(job: Job, lock: Lock, nursery: Nursery, *, shelved: bool = False) -> Builder:
+    """A builder for the trial's contract and architecture; include folders are relative to the contract's file.
+
+    With `shelved`, what an earlier stage of this trial compiled is taken and kept. Whoever judges another's evidence
+    compiles everything anew.
+    """
+    device, folder = lock.device, job.source("contract").parent
+    shelf = compiled_of(job) if shelved else None
+    return Builder(nursery, lock.contract, device.arch, device.kind, folder=folder, shelf=shelf)

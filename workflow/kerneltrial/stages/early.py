@@ -39,6 +39,14 @@ def _names(job: Job) -> tuple[str, ...]:
     kind = device_kind(job)
     if kind is not None:
         return devices(kind, vendors=job.stage == "confirm")
+    if job.stage == "propose" and _search_compiles(job):
+        return compilers({"cuda_cpp"})
     if job.stage == "build":
         return compilers({candidate.language for candidate in job.record("propose", Proposal).candidates})
     return ()
+
+
+def _search_compiles(job: Job) -> bool:
+    """Whether the proposer is the search on a card, which has drafts compiled before it chooses."""
+    lock = envelopes.read(job.folder / "lock.json")
+    return lock is not None and lock.body["proposer"] == "search" and lock.body["device"]["kind"] == "cuda"

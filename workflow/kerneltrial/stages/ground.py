@@ -20,7 +20,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.sandbox.nursery import Nursery
-from kerneltrial.stages.code_folder import CodeFolder, code_key
+from kerneltrial.stages.code_folder import CodeFolder, machine_code_of
 from kerneltrial.stages.job import Job
 from kerneltrial.store.objects import Objects
 
@@ -101,7 +101,7 @@ def ground(job: Job, *, shelved: bool = False) -> Iterator[Ground]:
         nursery = job.nursery or own.enter_context(Nursery(preload(lock.device.kind)))
         shelf = None
         if shelved and lock.device.kind == "cpu":
-            shelf = CodeFolder(job.folder / "cache" / "machine-code", code_key(job.private))
+            shelf = machine_code_of(job)
         yield Ground(job, lock, nursery, shelf)
 
 

@@ -41,7 +41,7 @@ def ask_search(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> Sequenc
 class Reporting:
     """Compiles drafts for what the compiler says of them. Each is compiled once: reports are stored like measurements.
 
-    A report is no evidence, and its binary is thrown away: what is proposed is compiled by `build`.
+    A report is no evidence. What was compiled lies on the trial's shelf, where `build` finds what is proposed.
     """
 
     def __init__(self, job: Job, lock: Lock, opened: contextlib.ExitStack) -> None:
@@ -89,7 +89,8 @@ class Reporting:
             languages = {candidate.language for candidate, _ in pairs}
             self._nursery = self._opened.enter_context(Nursery(preload(languages)))
         with tempfile.TemporaryDirectory() as scratch:
-            return open_builder(self._job, self._lock, self._nursery).build_all(pairs, Objects(Path(scratch)))
+            builder = open_builder(self._job, self._lock, self._nursery, shelved=True)
+            return builder.build_all(pairs, Objects(Path(scratch)))
 
 
 def _report(built: Built | NotBuilt) -> Report:

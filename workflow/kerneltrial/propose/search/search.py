@@ -127,7 +127,7 @@ class Search:
         return fit(seen, np.array(known.results)).predict(there)
 
     def _compile(self, batch: "_Batch", order: Sequence[int], count: int) -> None:
-        """Compile the first `count` of `order` that have no report, side by side; failures are known as failures."""
+        """Compile the first of `order` that have no report, side by side; failures are known as failures."""
         assert self.compile is not None
         wanted = [row for row in dict.fromkeys(order) if row not in batch.refined.asked]
         wanted = wanted[: min(count, batch.budget)]
