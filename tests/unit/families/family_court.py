@@ -68,32 +68,37 @@ class Direct:
 
 @dataclass(frozen=True)
 class Family:
-    """A family by name; its files are read when they are asked for. `checks`: see `Direct`."""
+    """A family by name; its files are read when they are asked for. `checks`: see `Direct`.
+
+    `root` and `file`: where its paths start, and its config there; this clone and its `trials/` where nothing is said.
+    """
 
     name: str
     checks: Checks | None = None
+    root: Path = CLONE
+    file: Path | None = None
 
     @cached_property
     def config(self) -> Config:
-        return read(TRIALS / f"{self.name}.yaml", {}, CLONE)
+        return read(self.file or TRIALS / f"{self.name}.yaml", {}, self.root)
 
     @cached_property
     def contract(self) -> Contract:
-        return read_contract(CLONE / self.config.contract)
+        return read_contract(self.root / self.config.contract)
 
     @cached_property
     def cases(self) -> Cases:
         """The cases, checked against the contract; so is the holdout's domain."""
-        path = CLONE / self.config.cases
+        path = self.root / self.config.cases
         cases = read_cases(path)
         check_cases(cases, self.contract, path)
-        holdout = CLONE / self.config.holdout
+        holdout = self.root / self.config.holdout
         check_holdout(read_holdout(holdout), self.contract, holdout)
         return cases
 
     @cached_property
     def space(self) -> Space:
-        return read_space(CLONE / f"kernels/{self.name}/space.yaml")
+        return read_space(self.root / f"kernels/{self.name}/space.yaml")
 
     @property
     def small(self) -> Cases:
@@ -101,13 +106,13 @@ class Family:
         return Cases(cases=tuple(case for case in self.cases.cases if case.kind == "correctness"))
 
     def baseline(self) -> Subject:
-        path = CLONE / self.config.baseline
+        path = self.root / self.config.baseline
         return self.subject(path.read_bytes(), read_plan(plan_path(path)))
 
     def reference(self) -> Subject | None:
         if not self.config.reference:
             return None
-        path = CLONE / self.config.reference
+        path = self.root / self.config.reference
         return self.subject(path.read_bytes(), read_plan(plan_path(path)))
 
     def configuration(self, parameters: Mapping[str, int]) -> Subject:
@@ -130,9 +135,9 @@ class Family:
             contract=self.contract,
             cases=cases,
             protocol=Protocol(boundary_shapes=boundary_shapes),
-            oracle=load(CLONE / self.config.oracle),
+            oracle=load(self.root / self.config.oracle),
             baseline=self.baseline(),
-            folder=(CLONE / self.config.cases).parent,
+            folder=(self.root / self.config.cases).parent,
             seed=self.config.seed,
         )
         return Judge(setup)
@@ -146,3 +151,8 @@ class Family:
         return judge.judge_subject(
             digest(repr(parameters).encode()), self.configuration(parameters), cases or judge.cases
         )
+
+
+def folder_court(folder: Path, name: str, checks: Checks | None = "bounds") -> Family:
+    """The same for a trial in a folder of its own."""
+    return Family(name, checks, folder, folder / "config.yaml")

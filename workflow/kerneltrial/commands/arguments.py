@@ -20,6 +20,7 @@ COMMANDS = {
     "try": "have a draft judged, from within a program that proposes",
     "rerun": "run one case of a winner again from its best-case-N.json, and compare",
     "export": "write the winner as a Python package that launches it, or the baseline where it does not fit",
+    "import": "make trials of problems in PyTorch (Model, get_inputs, get_init_inputs), or report on them",
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
@@ -44,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command not in ("doctor", "init", "compare", "prices", "try", "rerun"):
+        if command not in ("doctor", "init", "compare", "prices", "try", "rerun", "import"):
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
@@ -66,8 +67,18 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
         case "init":
             one.add_argument("folder", type=Path)
         case "export":
-            one.add_argument("form", choices=("loader",), help="loader: a package that needs cuda.core alone")
-            one.add_argument("--out", type=Path, metavar="FOLDER", help="where to (reports/TRIAL/CONTRACT_loader)")
+            words = "loader: a package that needs cuda.core alone; torch: a custom operation of PyTorch"
+            one.add_argument("form", choices=("loader", "torch"), help=words)
+            one.add_argument(
+                "--out",
+                type=Path,
+                metavar="FOLDER",
+                help="where to (reports/TRIAL/CONTRACT_loader or CONTRACT_torch_loader)",
+            )
+        case "import":
+            one.add_argument("form", choices=("torch", "report"), help="torch: import; report: what came of them")
+            one.add_argument("paths", type=Path, nargs="+", metavar="FILE", help="problems, or folders of them")
+            one.add_argument("--out", type=Path, default=Path("imported"), metavar="FOLDER", help="where to (imported)")
         case "rerun":
             one.add_argument("file", type=Path, metavar="FILE", help="a best-case-N.json of a report")
             one.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run it (auto)")
@@ -116,6 +127,10 @@ def _trial_arguments(one: argparse.ArgumentParser) -> None:
 
 def dispatch(given: argparse.Namespace, root: Path) -> int:
     """Run what was asked for; return the exit status."""
-    name = "stage" if given.command in STAGES else {"try": "try_draft"}.get(given.command, given.command)
+    name = (
+        "stage"
+        if given.command in STAGES
+        else {"try": "try_draft", "import": "import_problem"}.get(given.command, given.command)
+    )
     status: int = importlib.import_module(f"kerneltrial.commands.{name.replace('-', '_')}").run(given, root)
     return status

@@ -1,8 +1,9 @@
-"""`kerneltrial export loader`: the trial's winner as a small Python package that launches it, with a way back.
+"""`kerneltrial export loader|torch`: the trial's winner as a small Python package that launches it, with a way back.
 
-The package needs `cuda.core` and nothing of kerneltrial. It keeps the winner to what was tried: where the dimensions
-lie outside of the contract, where no variant of its plan holds, or where its binary does not load on the device, it
-launches the baseline. It is a means for the integration test that a GO authorises, whatever the decision was.
+The package needs `cuda.core` (as a custom operation of PyTorch also `torch`) and nothing of kerneltrial. It keeps the
+winner to what was tried: where the dimensions lie outside of the contract, where no variant of its plan holds, or where
+its binary does not load on the device, it launches the baseline. It is a means for the integration test that a GO
+authorises, whatever the decision was.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 from kerneltrial.commands import loader_runtime
 from kerneltrial.commands.configuration import read_config
 from kerneltrial.commands.loader_text import Part, package_text, plans_text
+from kerneltrial.commands.torch_text import tensors_text, torch_package_text
 from kerneltrial.commands.trial_records import record
 from kerneltrial.dag import graph
 from kerneltrial.evidence.members import is_exported
@@ -25,6 +27,8 @@ from kerneltrial.store import envelopes
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.signed import is_sealed
 
+ENDINGS = {"loader": "_loader", "torch": "_torch_loader"}  # `evidence.members` knows exported folders by the last word
+
 
 def run(given: argparse.Namespace, here: Path) -> int:
     """Write the package; print where it lies and what it holds."""
@@ -36,7 +40,9 @@ def run(given: argparse.Namespace, here: Path) -> int:
         raise InputProblem(f"{graph.results(trial)}: there is no winner to export: {winner.why}")
     candidate, built = _winner(root, trial, winner)
     qualification = record(root, trial, "qualify", Qualification)
-    folder = (here / given.out) if given.out else root / graph.reports(trial) / f"{lock.contract.name}_loader"
+    folder = (
+        (here / given.out) if given.out else root / graph.reports(trial) / f"{lock.contract.name}{ENDINGS[given.form]}"
+    )
     if folder.exists():
         raise InputProblem(f"{folder}: is there already; remove it, or name another with --out")
     _refuse_sealed(folder, root, trial)
@@ -49,16 +55,20 @@ def run(given: argparse.Namespace, here: Path) -> int:
         f"{lock.device.arch}); candidate\n{candidate.id}."
     )
     folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(package_text(lock.contract, story))
+    if given.form == "torch":
+        (folder / "__init__.py").write_text(torch_package_text(lock.contract, story))
+        (folder / "tensors.py").write_text(tensors_text())
+    else:
+        (folder / "__init__.py").write_text(package_text(lock.contract, story))
     (folder / "plans.py").write_text(plans_text(lock.contract, parts))
     (folder / "runtime.py").write_bytes(Path(loader_runtime.__file__).read_bytes())
     objects = Objects(root / graph.results(trial) / "objects")
     for name, build in (("winner", built), ("baseline", qualification.baseline)):
         _binaries(folder, name, build, objects)
     files = ", ".join(sorted(path.name for path in folder.iterdir()))
-    print(
-        f"{folder}: {story}\nimport {folder.name}, then {folder.name}.{lock.contract.name}(stream, ...); files: {files}"
-    )
+    how = "torch.ops.kerneltrial." if given.form == "torch" else f"{folder.name}."
+    words = "..." if given.form == "torch" else "stream, ..."
+    print(f"{folder}: {story}\nimport {folder.name}, then {how}{lock.contract.name}({words}); files: {files}")
     return 0
 
 

@@ -16,7 +16,7 @@ from kerneltrial.records.contract import Array, Contract, DimensionArgument, Sca
 from kerneltrial.records.plan import Grid, Launch, LaunchPlan
 
 _CAST = re.compile(r"(int32|int64)\((.*)\)", re.DOTALL)
-_HEAD = '''"""How {name} is launched: made by `kerneltrial export loader`; edit the trial, not this file."""
+_HEAD = '''"""How {name} is launched: made by `kerneltrial export`; edit the trial, not this file."""
 
 from collections.abc import Mapping
 
@@ -65,7 +65,7 @@ def package_text(contract: Contract, story: str) -> str:
     sizes = ", ".join(f'"{name}": {name}' for name in dimensions)
     named = ", ".join((*arrays, *dimensions))
     return (
-        f'"""{_quoted(contract.description)}\n\n{_quoted(story)}\n"""\n\n'
+        f'"""{quoted(contract.description)}\n\n{quoted(story)}\n"""\n\n'
         "from pathlib import Path\n\nfrom .plans import CODES, PROMISE\nfrom .runtime import Kernel\n\n"
         "KERNEL = Kernel(Path(__file__).parent, PROMISE, CODES)\n\n\n"
         f"def {contract.name}(stream, *, {named}):\n"
@@ -192,6 +192,6 @@ def _entries(plan: LaunchPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(launch.entry for variant in plan.variants for launch in variant.launches))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Text that can stand in a docstring."""
     return text.strip().replace("\\", "\\\\").replace('"""', "'''")

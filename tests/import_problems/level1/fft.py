@@ -1,0 +1,17 @@
+"""Magnitudes of a Fourier transform."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x, dim=1).abs()
+
+
+def get_inputs():
+    return [torch.rand(16, 256)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,17 @@
+"""Product along an axis."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.prod(x, dim=1)
+
+
+def get_inputs():
+    return [torch.rand(64, 8)]
+
+
+def get_init_inputs():
+    return []

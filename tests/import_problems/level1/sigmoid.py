@@ -1,0 +1,17 @@
+"""Sigmoid."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x)
+
+
+def get_inputs():
+    return [torch.rand(16, 256)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,18 @@
+"""Softplus."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return F.softplus(x)
+
+
+def get_inputs():
+    return [torch.rand(16, 256)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,17 @@
+"""Variance along an axis."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.var(x, dim=1)
+
+
+def get_inputs():
+    return [torch.rand(16, 256)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,137 @@
+"""Recorded graphs of PyTorch problems as trials: oracle against torch's recorded outputs, baseline against the oracle.
+
+`tests/import_problems/regenerate.py` records; here torch is not needed.
+"""
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from family_court import folder_court
+
+from kerneltrial.commands.importing import trial_files
+from kerneltrial.commands.importing.contract_of import contract_of, output_names, plan_of
+from kerneltrial.commands.importing.cuda_text import baseline
+from kerneltrial.commands.importing.graph import Graph
+from kerneltrial.commands.importing.lowering import lowered
+from kerneltrial.commands.importing.messages import Given, Node, Traced
+from kerneltrial.commands.importing.oracle_text import oracle_text
+from kerneltrial.commands.importing.sharp import ladder
+from kerneltrial.inputs.oracle import load
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.inputs.values import generate
+from kerneltrial.judge.qualification import QualificationProblem
+from kerneltrial.records.case import Case
+from kerneltrial.records.contract import Contract
+
+ROWS = json.loads((Path(__file__).parents[2] / "import_problems/traced.json").read_text())
+TRACED = {row["name"]: row for row in ROWS if "traced" in row}
+CANNOT = {row["name"]: row["why"] for row in ROWS if "why" in row}
+# One of each form of operation; the whole set takes minutes (tests/bench/import_problems.py).
+QUALIFIED = ("softmax", "cross_entropy", "matmul_transposed_a", "conv_transposed2d", "cumsum_masked", "argmax")
+
+
+def graph_of(name: str) -> Graph:
+    return lowered(msgspec.convert(TRACED[name]["traced"], Traced))
+
+
+def made(name: str, folder: Path) -> Contract:
+    """The trial's files in `folder`, as `kerneltrial import torch` writes them."""
+    graph = graph_of(name)
+    outputs = output_names(graph)
+    bounds = {key: tuple(one) for key, one in TRACED[name]["bounds"].items()}
+    contract = contract_of(name, "a test", graph, bounds, TRACED[name]["scaled"])
+    path = trial_files.oracle_path(folder, name)
+    path.parent.mkdir(parents=True)
+    path.write_text(oracle_text(graph, outputs, "a test"))
+    kernels = baseline(graph, outputs)
+    trial_files.write(folder, contract, plan_of(kernels), kernels.source, "a test")
+    return contract
+
+
+def test_enough_kinds_are_imported_and_the_others_say_why():
+    assert len(TRACED) >= 75
+    assert {row["level"] for row in TRACED.values()} == {"level1", "level2", "level3"}
+    assert CANNOT["sort"] == "the operation aten.sort.default is not known"
+    assert "random" in CANNOT["noise"]
+    assert "depends on values" in CANNOT["masked_select"]
+    assert "nothing is computed" in CANNOT["dropout"]
+    assert "complex64" in CANNOT["fft"]
+    assert "float16" in CANNOT["half_relu"]
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_the_oracle_gives_what_torch_gave_in_float64(name, tmp_path):
+    contract = made(name, tmp_path)
+    case = Case(name="first", kind="correctness", dimensions={}, seed=1)
+    answer = load(trial_files.oracle_path(tmp_path, name)).answer(contract, generate(contract, case, 0), {})
+    for array, samples in zip(contract.outputs, TRACED[name]["samples"], strict=True):
+        flat = answer.outputs[array.name].reshape(-1)
+        got = flat[np.linspace(0, flat.size - 1, len(samples)).astype(int)]
+        np.testing.assert_allclose(got, samples, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", QUALIFIED)
+def test_the_plain_baseline_qualifies_on_cpu(name, tmp_path):
+    made(name, tmp_path)
+    court = folder_court(tmp_path, name)
+    qualified = court.qualified(court.judge(court.cases, 0))
+    assert [case.case for case in qualified.cases] == ["first", "timed"]
+    assert all(null.refused > 0 for case in qualified.cases for null in case.nulls)
+
+
+def test_a_baseline_that_is_wrong_does_not_qualify(tmp_path):
+    made("relu", tmp_path)
+    path = tmp_path / "kernels/relu/baseline.cu"
+    text = path.read_text()
+    assert "larger(x0[at], 0.0f)" in text
+    path.write_text(text.replace("larger(x0[at], 0.0f)", "fabsf(x0[at])"))
+    court = folder_court(tmp_path, "relu")
+    with pytest.raises(QualificationProblem, match="the baseline fails: wrong_values"):
+        court.qualified(court.judge(court.cases, 0))
+
+
+def test_values_that_cannot_fail_anyone_are_refused(tmp_path):
+    """From 2 to 3 a hard tanh is 1 whatever the input."""
+    made("hardtanh", tmp_path)
+    path = tmp_path / "kernels/hardtanh/contract.yaml"
+    text = path.read_text()
+    assert "name: x0\n" in text
+    path.write_text(text.replace("name: x0\n", "name: x0\n  low: 2\n  high: 3\n"))
+    court = folder_court(tmp_path, "hardtanh")
+    with pytest.raises(QualificationProblem, match="cannot fail a kernel that gives"):
+        court.qualified(court.judge(court.cases, 0))
+
+
+def _traced(op: str, args: dict, shape: tuple[int, ...] = (4,)) -> Traced:
+    given = (Given(name="x0", role="input", dtype="float32", shape=(4,), low=0.0, high=1.0),)
+    node = Node(name="n1", op=op, args=args, shape=shape, dtype="float32")
+    return Traced(given=given, constants=(), nodes=(node,), outputs=("n1",), evaluated=False, torch="0")
+
+
+@pytest.mark.parametrize(
+    ("traced", "said"),
+    [
+        (_traced("aten.fancy.default", {"self": {"$": "x0"}}), "aten.fancy.default is not known"),
+        (_traced("aten.relu.default", {"self": {"$": "x9"}}), "x9 is used before it is there"),
+        (_traced("aten.relu.default", {"self": {"$": "x0"}}, (5,)), "worked out as"),
+        (_traced("aten.relu_.default", {"self": {"$": "x0"}}), "changes an input"),
+        (_traced("aten.clone.default", {"self": {"$": "x0"}}), "nothing is computed"),
+    ],
+)
+def test_what_a_child_makes_up_is_refused(traced, said):
+    with pytest.raises(InputProblem, match=said):
+        lowered(traced)
+
+
+def test_bounds_go_from_none_to_the_values_that_were_seen():
+    given = (
+        Given(name="x0", role="input", dtype="float32", shape=(4,), low=0.01, high=0.987),
+        Given(name="w_b", role="parameter", dtype="float32", shape=(4,), low=-0.5, high=0.5),
+    )
+    rungs = [bounds for _, bounds in ladder(given)]
+    assert rungs[0] == {"x0": (None, None), "w_b": (None, None)}
+    assert {"x0": (0.0, 8.0), "w_b": (-8.0, 8.0)} in rungs
+    assert rungs[-1]["x0"] == (pytest.approx(0.01, abs=1e-3), pytest.approx(0.987, abs=2e-3))
