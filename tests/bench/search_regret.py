@@ -5,7 +5,7 @@
 Without tables, those of `tests/tables/`. Prints, for each space, the median regret over the seeds after each iteration
 (see regret.py): the search, the same without the compiler's reports and without the experts' seeds, Optuna's TPE and
 random draws; then how well the prior alone orders the table, with and without the reports of all configurations.
-Needs optuna for the row of TPE (it is left out where there is none).
+Needs optuna for the row of TPE (pip install 'kerneltrial[bench]'; the row is left out where there is none).
 """
 
 import argparse

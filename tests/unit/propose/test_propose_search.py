@@ -136,6 +136,33 @@ def test_the_last_of_a_batch_is_structurally_different(search: Search) -> None:
     assert all("tructurally different" not in d.origin.hypothesis for d in batch[:-1])
 
 
+def test_the_last_of_a_batch_goes_to_the_largest_part_that_nothing_was_tried_of(search: Search) -> None:
+    """Where the prior is wrong about a value, only this lets results correct it."""
+    history = History(0, 0, ())
+    for number in range(1, 7):
+        before = [t.origin.parameters for t in history.tried]
+        batch = _parameters(search.propose(history, 4))
+        table, last = search.space.table, batch[-1]
+        seen = [*before, *batch[:-1]]
+        parts = {
+            (name, value): int((table[name] == value).sum())
+            for name, values in search.space.file.parameters.items()
+            for value in values
+            if value not in {one[name] for one in seen}
+        }
+        if not parts:
+            break
+        assert any(last[name] == value for (name, value), size in parts.items() if size == max(parts.values()))
+        history = play(search, lambda p: 1.0 / p["TILE"], number, 4)
+    assert number > 1
+
+
+def test_in_batches_of_one_each_fourth_is_structurally_different(search: Search) -> None:
+    history = play(search, _ratio, iterations=8, count=1)
+    words = ["tructurally different" in t.origin.hypothesis for t in history.tried]
+    assert words == [False, False, False, True] * 2
+
+
 def test_a_hypothesis_is_one_sentence_that_names_the_change_from_its_parent(search: Search) -> None:
     history = play(search, _ratio, iterations=2, count=4)
     assert history.best is not None

@@ -74,23 +74,10 @@ class Refined:
     def __init__(self, terms: Terms, guess: Floats) -> None:
         self._terms = terms
         self._guess = guess
-        self._corrections: dict[int, float] = {}
+        self._reported: dict[int, Compiles | Resources] = {}
+        self._corrected: Floats | None = guess
         self.failed: set[int] = set()
         self.asked: set[int] = set()
-
-    @property
-    def guess(self) -> Floats:
-        """Return log speed by the prior, shape (n,). What has no report gets the reports' usual correction.
-
-        Else whatever was compiled would stand behind what was not, wherever the author guessed too well.
-        """
-        if not self._corrections:
-            return self._guess
-        usual = float(np.median(list(self._corrections.values())))
-        found: Floats = self._guess + usual
-        for row, correction in self._corrections.items():
-            found[row] = self._guess[row] + correction
-        return found
 
     def add(self, row: int, report: Report | Resources | NoResources) -> None:
         """Take a report in. Resources of an earlier build serve as well; without a binary they say nothing."""
@@ -98,9 +85,22 @@ class Refined:
         if isinstance(report, DoesNot):
             self.failed.add(row)
         elif isinstance(report, Compiles | Resources) and report.registers:
-            at = np.array([row], dtype=np.intp)
-            told = Reports(*(np.array([value]) for value in _values(report)))
-            self._corrections[row] = float((self._terms.guess(at, told) - self._terms.guess(at))[0])
+            self._reported[row] = report
+            self._corrected = None
+
+    @property
+    def guess(self) -> Floats:
+        """Return log speed by the prior, shape (n,). What has no report gets the reports' usual correction.
+
+        Else whatever was compiled would stand behind what was not, wherever the author guessed too well.
+        """
+        if self._corrected is None:
+            rows = np.array(list(self._reported), dtype=np.intp)
+            told = Reports(*np.array([_values(report) for report in self._reported.values()]).T)
+            corrections = self._terms.guess(rows, told) - self._terms.guess(rows)
+            self._corrected = self._guess + np.median(corrections)
+            self._corrected[rows] = self._guess[rows] + corrections
+        return self._corrected
 
 
 def _values(report: Compiles | Resources) -> tuple[int, int, int]:

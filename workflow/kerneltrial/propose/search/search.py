@@ -2,12 +2,12 @@
 
 It keeps no state: the space, the seed and the history give the proposal. What is about to be proposed is compiled
 first, with the next few beside it, and what the compiler reports corrects the prior. Of each batch the last one is
-chosen to be structurally different from what was tried, among those that the model holds to be good.
+chosen to be structurally different from what was tried: it has a value of a parameter that nothing had yet, or, where
+all were tried, is furthest from everything among those that the model holds to be good.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.propose.history import Failed, History, Measured, Tried
+from kerneltrial.propose.history import History, Tried
 from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.search.batch import Batch, known_from
 from kerneltrial.propose.search.card import card_of
 from kerneltrial.propose.search.model import Floats, Points, fit, squared_distances
 from kerneltrial.propose.search.prior import Dimensions
@@ -30,19 +31,8 @@ from kerneltrial.records.reason import Reason
 
 OPTIMISM = 0.5  # standard deviations that count in favour of a configuration
 GOOD_SHARE = 0.1  # the structurally different one comes from this share of the best
+ALONE = 4  # where batches are of one, each of so many is the structurally different one
 COMPILED = 2  # configurations that are compiled to choose from, for each that is proposed
-FAILURE_LOSS = 0.7  # log ratio below the worst measured: about half as fast
-
-
-@dataclass(frozen=True)
-class Known:
-    """Rows of the space whose value is known or believed: indices and y = log(ratio)."""
-
-    rows: tuple[int, ...]
-    results: tuple[float, ...]
-
-    def extended(self, row: int, result: float) -> "Known":
-        return Known((*self.rows, row), (*self.results, result))
 
 
 class Search:
@@ -74,10 +64,11 @@ class Search:
         refined = Refined(self.terms, self.points.guess)
         for row_tried, earlier in tried.items():
             refined.add(row_tried, earlier.resources)
-        batch = _Batch(_known(tried), refined, left, list(tried), COMPILED * count if self.compile else 0)
+        batch = Batch(known_from(tried), refined, left, list(tried), COMPILED * count if self.compile else 0)
         drafts: list[Draft | Unusable] = []
         for slot in range(count):
-            different = slot == count - 1 and count > 1
+            last = slot == count - 1 and count > 1
+            different = last or (count == 1 and history.attempts % ALONE == ALONE - 1)
             row = self._choose(batch, different, count)
             if row is None:
                 drafts.append(self._exhausted(len(batch.refined.failed)))
@@ -97,27 +88,29 @@ class Search:
         names = list(self.space.file.parameters)
         return self.rows.get(tuple(parameters[n] for n in names)) if set(parameters) == set(names) else None
 
-    def _choose(self, batch: "_Batch", different: bool, count: int) -> int | None:
+    def _choose(self, batch: Batch, different: bool, count: int) -> int | None:
         """Return the next row, or None where none is left; its result is believed to be what the model says."""
         while batch.left:
             rows = np.array(batch.left, dtype=np.intp)
             mean, deviation = self._predicted(batch, rows)
             seed = self._next_seed(batch.left)
+            hopeful = mean + OPTIMISM * deviation
             if seed is not None:
                 place = batch.left.index(seed)
             elif different and batch.taken:
-                place = self._furthest(rows, mean, batch.taken)
+                unseen = self._unseen(rows, hopeful, batch.taken)
+                place = self._furthest(rows, mean, batch.taken) if unseen is None else unseen
             else:
-                place = self._first(rows, mean + OPTIMISM * deviation)
+                place = self._first(rows, hopeful)
             row = batch.left[place]
             if seed is None and batch.budget > 0 and row not in batch.refined.asked:
-                order = np.lexsort((self.tie_break[rows], -np.round(mean + OPTIMISM * deviation, 9)))
+                order = np.lexsort((self.tie_break[rows], -np.round(hopeful, 9)))
                 self._compile(batch, [row, *rows[order].tolist()], count)
                 continue
             return batch.take(row, float(mean[place]))
         return None
 
-    def _predicted(self, batch: "_Batch", rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _predicted(self, batch: Batch, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of y at `rows`: the prior alone where nothing is known."""
         points = Points(self.points.features, batch.refined.guess)
         there, known = points.at(rows), batch.known
@@ -126,8 +119,8 @@ class Search:
         seen = points.at(np.array(known.rows, dtype=np.intp))
         return fit(seen, np.array(known.results)).predict(there)
 
-    def _compile(self, batch: "_Batch", order: Sequence[int], count: int) -> None:
-        """Compile the first of `order` that have no report, side by side; failures are known as failures."""
+    def _compile(self, batch: Batch, order: Sequence[int], count: int) -> None:
+        """Compile the first `count` of `order` that have no report, side by side; failures are known as failures."""
         assert self.compile is not None
         wanted = [row for row in dict.fromkeys(order) if row not in batch.refined.asked]
         wanted = wanted[: min(count, batch.budget)]
@@ -144,6 +137,26 @@ class Search:
     def _first(self, rows: NDArray[np.intp], value: Floats) -> int:
         """Return the place of the highest value; differences below 1e-9 are ties, which the seed breaks."""
         return int(np.lexsort((self.tie_break[rows], -np.round(value, 9)))[0])
+
+    def _unseen(self, rows: NDArray[np.intp], value: Floats, taken: list[int]) -> int | None:
+        """Return the best place in the largest part of the space that nothing taken lies in; None where there is none.
+
+        A part is one value of one parameter. The prior is a guess of the space's author, and where it is wrong about
+        one value, every configuration that it puts first avoids that value, so that no result could correct it.
+        """
+        seen = np.array(taken, dtype=np.intp)
+        parts = [
+            (int((column == held).sum()), name, held)
+            for name in self.space.file.parameters
+            for column in (self.space.table[name],)
+            for held in self.space.file.parameters[name]
+            if not (column[seen] == held).any() and (column[rows] == held).any()
+        ]
+        if not parts:
+            return None
+        largest = max(size for size, _, _ in parts)
+        first = next((name, held) for size, name, held in parts if size == largest)
+        return self._first(rows, np.where(self.space.table[first[0]][rows] == first[1], value, -np.inf))
 
     def _furthest(self, rows: NDArray[np.intp], mean: Floats, taken: list[int]) -> int:
         """Return the place, among those with a good mean, that is furthest from everything taken."""
@@ -183,30 +196,6 @@ class Search:
         return Unusable(reason=Reason.SPACE_EXHAUSTED, detail=detail)
 
 
-@dataclass
-class _Batch:
-    """One proposal on its way: what is known, what is left to choose from, and how many may still be compiled."""
-
-    known: Known
-    refined: Refined
-    left: list[int]
-    taken: list[int]
-    budget: int
-
-    def take(self, row: int, believed: float) -> int:
-        self.left.remove(row)
-        self.taken.append(row)
-        if self.known.rows:
-            self.known = self.known.extended(row, believed)
-        return row
-
-    def drop(self, failed: Iterable[int]) -> None:
-        """Rows that do not compile are not proposed; the model knows them as failures."""
-        for row in failed:
-            self.left.remove(row)
-            self.known = self.known.extended(row, _failure(self.known.results))
-
-
 def open_search(path: Path, cases: Cases, device: Device, seed: int, compile: Compile | None = None) -> Search:
     """Read the space at `path` (space.yaml) and make the proposer for the performance cases.
 
@@ -219,18 +208,6 @@ def open_search(path: Path, cases: Cases, device: Device, seed: int, compile: Co
     if not timed:
         raise InputProblem("cases: no performance case; `search` needs one to rank by")
     return Search(read_space(path), timed, device, seed, compile)
-
-
-def _known(tried: dict[int, Tried]) -> Known:
-    """Return results as y = log(ratio). A failure counts as clearly worse than the worst that was measured."""
-    values = {row: math.log(t.fate.ratio) for row, t in tried.items() if isinstance(t.fate, Measured)}
-    failed = _failure(tuple(values.values()))
-    values |= {row: failed for row, t in tried.items() if isinstance(t.fate, Failed)}
-    return Known(tuple(values), tuple(values.values()))
-
-
-def _failure(results: Sequence[float]) -> float:
-    return min([0.0, *results]) - FAILURE_LOSS
 
 
 def _features(space: Space) -> Floats:
