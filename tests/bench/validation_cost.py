@@ -25,6 +25,7 @@ from kerneltrial.devices.cuda.sanitizer import Sanitizer
 from kerneltrial.devices.device import Binary, Conditions, Run, Values
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.calls import Call
+from kerneltrial.judge.validation import Further
 from kerneltrial.propose.search.space import read_space
 from kerneltrial.records.build import Built
 from kerneltrial.records.protocol import Protocol
@@ -78,7 +79,7 @@ def measured(family: Family, sanitizers: bool, built: Built, plan: object) -> tu
         runner.device()
         opened = time.perf_counter() - wall
         watched = Watched(runner)
-        outcome = family.judge.judge_candidate(built, family.binary(built), plan, watched, looks)
+        outcome = family.judge.judge_candidate(built, family.binary(built), plan, watched, Further(sanitizes=looks))
     whole, judge = time.perf_counter() - wall, time.process_time() - own
     looked = looks.seconds if looks else 0.0
     seconds = (whole, judge, runner.used.cpu_s, opened, watched.runs_s, looked)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from judge_doubles import PTX, FakeRunner, binary, built, cases, contract, plan, setup
 
-from kerneltrial.judge.validation import Judge
+from kerneltrial.judge.validation import Further, Judge
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.sanitizer import TOOLS, Looked, NotLooked, Sanitized, not_run
 from kerneltrial.records.validation import Invalid, Unchecked, Validated
@@ -32,7 +32,7 @@ class Tools:
 def judged(tmp_path, tools, runner=None, ptx=None, **changes):
     judge = Judge(setup(tmp_path, **changes))
     runner = runner or FakeRunner(unchecked=NONE_LOOKED)
-    return judge.judge_candidate(built(), binary(ptx) if ptx else binary(), plan(), runner, tools)
+    return judge.judge_candidate(built(), binary(ptx) if ptx else binary(), plan(), runner, Further(sanitizes=tools))
 
 
 def test_clean_tools_are_checks_of_their_own_and_leave_nothing_of_theirs_unchecked(tmp_path):

@@ -4,6 +4,7 @@ Arrays travel as dtype, shape and row-major little-endian bytes. bfloat16 keeps 
 pattern that NumPy holds it in.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from kerneltrial.devices.device import Binary, Conditions, Run, Samples, TimingRequest, Values
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.dtypes import numpy_dtype
+from kerneltrial.inputs.values import PERIOD
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device, DeviceKind
 from kerneltrial.records.plan import DType
@@ -20,9 +22,11 @@ from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Record
 from kerneltrial.records.roofline import Ceilings
 
+_LARGEST_BYTES = 2**31  # of one array in a message, which could hold twice as many
+
 
 class Value(Record):
-    """One array."""
+    """One array. `data` is all of it, or, of what is too large for a message, what it repeats."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -167,16 +171,32 @@ def pack(call: Call, values: Values) -> Packed:
                 f"{buffer.name}: value is {array.dtype} {list(array.shape)}, "
                 f"the buffer is {buffer.dtype} {list(buffer.shape)}"
             )
-        packed[buffer.name] = Value(dtype=buffer.dtype, shape=array.shape, data=_bytes(array))
+        packed[buffer.name] = Value(dtype=buffer.dtype, shape=array.shape, data=_bytes(_repeated(buffer.name, array)))
     return packed
 
 
 def unpack(packed: Mapping[str, Value]) -> dict[str, NDArray[Any]]:
     """Return read-only arrays over the message's bytes."""
-    return {
-        name: np.frombuffer(value.data, dtype=numpy_dtype(value.dtype)).reshape(value.shape)
-        for name, value in packed.items()
-    }
+    return {name: _whole(value) for name, value in packed.items()}
+
+
+def _whole(value: Value) -> NDArray[Any]:
+    found = np.frombuffer(value.data, dtype=numpy_dtype(value.dtype))
+    if found.size == math.prod(value.shape):
+        return found.reshape(value.shape)
+    whole = np.resize(found, value.shape)
+    whole.flags.writeable = False
+    return whole
+
+
+def _repeated(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """The array, or what it repeats, where it is too large for a message; raise ValueError where it does not repeat."""
+    if array.nbytes <= _LARGEST_BYTES:
+        return array
+    bits = array.reshape(-1).view(f"u{array.itemsize}")
+    if not np.array_equal(bits[PERIOD:], bits[:-PERIOD]):
+        raise ValueError(f"{name}: {array.nbytes} bytes that do not repeat are too many for one message")
+    return array.reshape(-1)[:PERIOD]
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

@@ -2,12 +2,13 @@
 
 Every array has its own PCG64 stream, seeded by SHA-256 of (case's seed, case's name, draw, argument's name), so that
 values depend on nothing else but NumPy's version (which the lock holds): neither on the order of calls nor on the
-machine.
+machine. Of arrays above LARGE_ELEMENTS the first PERIOD values are drawn, and they repeat.
 """
 
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from kerneltrial.records.contract import Array, Contract, Special
 
 __all__ = ["ROTATION", "distribution_of", "draw_names", "from_bytes", "generate", "to_bytes"]
 
+PERIOD = 16_777_213  # a prime: no row, tile or power of two of elements holds the same values as its neighbour
+LARGE_ELEMENTS = 2**28
 # Draws after a case's own, in turn; the sharpest first, since a protocol may ask for five draws only.
 ROTATION = (
     Distribution.INTEGERS,
@@ -123,6 +126,9 @@ def _entropy(case: Case, draw: int, name: str) -> int:
 def _drawn(
     array: Array, distribution: Distribution, span: Span, rng: np.random.Generator, kinds: tuple[Special, ...]
 ) -> NDArray[Any]:
+    if math.prod(span.shape) > LARGE_ELEMENTS and not array.ascending:
+        block = _drawn(array, distribution, replace(span, shape=(PERIOD,)), rng, kinds)
+        return np.resize(block, span.shape)
     low = None if array.low is None else float(array.low)
     high = None if array.high is None else float(array.high)
     if array.dtype in INTEGER_BITS:

@@ -36,8 +36,9 @@ class Answers:
     May be asked from several threads, one candidate in each: the baseline's runner serves one at a time.
     """
 
-    def __init__(self, setup: JudgeSetup) -> None:
+    def __init__(self, setup: JudgeSetup, cache_bytes: int = _CACHE_BYTES) -> None:
         self._setup = setup
+        self._cache_bytes = cache_bytes
         self._drawn: dict[tuple[str, int], Drawn] = {}
         self._held_bytes = 0
         self._baseline: dict[tuple[str, int], dict[str, BaselineError]] = {}
@@ -50,7 +51,7 @@ class Answers:
             if key in self._drawn:
                 return self._drawn[key]
             drawn = self._draw(case, draw)
-            if self._held_bytes + drawn.size_bytes <= _CACHE_BYTES:
+            if self._held_bytes + drawn.size_bytes <= self._cache_bytes:
                 self._drawn[key] = drawn
                 self._held_bytes += drawn.size_bytes
             return drawn

@@ -13,6 +13,7 @@ from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.far import far_cases, out_of_reach
 from kerneltrial.inputs.resolve import PlanProblem
 from kerneltrial.judge.answers import Answers
+from kerneltrial.judge.beyond import Room, beyond_int32
 from kerneltrial.judge.casework import CaseWork, turns
 from kerneltrial.judge.domain import uncovered
 from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
@@ -39,6 +40,14 @@ CHECKS = (
     "scratch_restored",
     "history",  # A, B, A over draws, and over shapes
 )
+
+
+@dataclass(frozen=True)
+class Further:
+    """What is dear and looks where all else was right: compute-sanitizer; a case of more than 2**31 elements."""
+
+    sanitizes: Sanitizes | None = None
+    room: Room | None = None
 
 
 @dataclass(frozen=True)
@@ -70,20 +79,24 @@ class Judge:
         return 1 if case.name in self._far else self.setup.protocol.draws_per_case
 
     def judge_candidate(
-        self, built: Built, binary: Binary, plan: LaunchPlan, runner: RunsCalls, sanitizes: Sanitizes | None = None
+        self,
+        built: Built,
+        binary: Binary,
+        plan: LaunchPlan,
+        runner: RunsCalls,
+        further: Further = Further(),
     ) -> ValidationOutcome:
-        """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground.
-
-        Where all else was right, `sanitizes` has compute-sanitizer look, on cases that are none for their size.
-        """
+        """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
         seen = screen(binary.ptx, self.setup.protocol.screening, several_launches=has_several_launches(plan))
         if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
             return _invalid(built.candidate, seen[0], (), ("screen",), ())
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
         outcome = self.judge_subject(built.candidate, subject, self.cases)
-        if sanitizes is not None and isinstance(outcome, Validated):
+        if further.sanitizes is not None and isinstance(outcome, Validated):
             near = [case for case in self.cases if case.name not in self._far]
-            outcome = Looker(self.setup, self.answers, sanitizes).look(outcome, subject, near)
+            outcome = Looker(self.setup, self.answers, further.sanitizes).look(outcome, subject, near)
+        if further.room is not None and isinstance(outcome, Validated):
+            outcome = beyond_int32(self.setup, subject, outcome, further.room)
         if seen and not isinstance(outcome, Invalid):
             return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen, outcome))
         return outcome

@@ -166,7 +166,8 @@ class NoWinner(Record, tag_field="state", tag="no_winner"):
 class Confirmation(Record):
     """What the decision rests on. `vendors_absent` says why a vendor's kernel was not timed.
 
-    `checks` are those of compute-sanitizer that looked at the winner here, `unchecked` what they leave open.
+    `checks` are those that look at the winner alone: compute-sanitizer's, and the case of more than 2**31 elements;
+    `unchecked` is what they leave open.
     """
 
     outcome: Confirmed | NotTimed | NoWinner

@@ -31,6 +31,7 @@ class Protocol(Record):
     clock: Literal["auto", "cupti", "graph", "events", "events-10-100"] = "auto"
     profile: Literal["none", "ncu"] = "none"
     sanitizers: Literal["none", "winner", "all"] = "winner"
+    beyond_int32: Literal["none", "winner"] = "none"
     budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
     screening: Screening = Screening()
 

@@ -11,7 +11,8 @@ from kerneltrial.decide.winner import choose_winner
 from kerneltrial.devices.device import Refused, Samples
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.holdout import sealed_seed
-from kerneltrial.judge.validation import Judge
+from kerneltrial.judge.beyond import CHECK as BEYOND
+from kerneltrial.judge.validation import Further, Judge
 from kerneltrial.measure.confirm import enough, figures
 from kerneltrial.measure.roofline import under_floor
 from kerneltrial.records.build import Build, Built
@@ -47,6 +48,7 @@ from kerneltrial.stages.measuring import (
     performance_cases,
     samples_of,
 )
+from kerneltrial.stages.room import room_of
 from kerneltrial.stages.salt import read_salt
 from kerneltrial.stages.sanitizing import sanitizer_of
 from kerneltrial.store.measurements import Stored
@@ -79,7 +81,7 @@ def run(job: Job) -> Confirmation:
 
 @dataclasses.dataclass(frozen=True)
 class Again:
-    """What is wrong with the winner on fresh values, and what compute-sanitizer looked at or left open."""
+    """What is wrong with the winner on fresh values, and what the dear checks looked at or left open."""
 
     findings: tuple[Finding, ...]
     checks: tuple[str, ...]
@@ -116,14 +118,14 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built) -> Again:
         salt = read_salt(g.job)
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
-        binary, sanitizes = binary_of(built, g.job.objects), sanitizer_of(g, winner=True)
-        outcome = judge.judge_candidate(built, binary, candidate.plan, runner, sanitizes)
+        further = Further(sanitizes=sanitizer_of(g, winner=True), room=room_of(g))
+        outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
     findings: tuple[Finding, ...] = ()
     if isinstance(outcome, Invalid | Unchecked):
         findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
-    if sanitizes is None or isinstance(outcome, Unchecked):
+    if further == Further() or isinstance(outcome, Unchecked):
         return Again(findings=findings, checks=(), unchecked=())
-    checks = tuple(check for check in outcome.checks if check in TOOLS)
+    checks = tuple(check for check in outcome.checks if check in (*TOOLS, BEYOND))
     return Again(findings=findings, checks=checks, unchecked=outcome.unchecked)
 
 

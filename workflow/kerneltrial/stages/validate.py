@@ -1,7 +1,7 @@
 """Validate: is each candidate right, as far as can be checked here?"""
 
 from kerneltrial.devices.runner import Runner
-from kerneltrial.judge.validation import Judge, ValidationOutcome
+from kerneltrial.judge.validation import Further, Judge, ValidationOutcome
 from kerneltrial.records.build import Build, Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.qualification import Qualification
@@ -38,7 +38,7 @@ def run(job: Job) -> Validation:
 
 def _judge(g: Ground, judge: Judge, candidate: Candidate, built: Built, runner: Runner) -> ValidationOutcome:
     binary = binary_of(built, g.job.objects)
-    return judge.judge_candidate(built, binary, candidate.plan, runner, sanitizer_of(g))
+    return judge.judge_candidate(built, binary, candidate.plan, runner, Further(sanitizes=sanitizer_of(g)))
 
 
 def _skipped(refused: NotBuilt) -> SkippedCandidate:
