@@ -114,6 +114,8 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built) -> Again:
     """The winner judged again, on fresh values and, where the protocol asks for it, by compute-sanitizer."""
     qualification = g.job.record("qualify", Qualification)
     with g.runner() as own, g.runner() as runner:
+        for child in (own, runner):
+            child.begin()  # devices open while the judge makes ready
         setup = g.setup(g.baseline(qualification, own))
         salt = read_salt(g.job)
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))

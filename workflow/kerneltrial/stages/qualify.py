@@ -10,6 +10,7 @@ from kerneltrial.build.preloading import preload
 from kerneltrial.build.problem import BuildProblem
 from kerneltrial.devices.cuda.torch_baselines import Torch
 from kerneltrial.devices.device import Refused
+from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.judge.answers import Answers
@@ -33,6 +34,7 @@ from kerneltrial.stages.measuring import Asked, Kernel, ceilings_of, counts_of, 
 from kerneltrial.stages.profiling import profile_of
 
 _COMPILER = preload({"cuda_cpp"})
+_KERNELS = ("baseline", "reference")
 
 
 def run(job: Job) -> Qualification:
@@ -44,26 +46,28 @@ def run(job: Job) -> Qualification:
         The baseline does not compile or is wrong, a case cannot fail anyone, oracle and reference disagree.
     """
     lock = job.record("lock", Lock)
-    with torch_of(job, lock) as torch:
-        return _qualified(job, _compiled(job, lock), torch)
+    with torch_of(job, lock) as torch, ground(job, shelved=True) as g, contextlib.ExitStack() as children:
+        runners = {group: children.enter_context(g.runner()) for group in _KERNELS if job.sources[group]}
+        if lock.device.kind == "cuda":
+            for runner in runners.values():
+                runner.begin()  # the card is opened while compilers work
+        return _qualified(g, _compiled(job, lock), runners, torch)
 
 
-def _qualified(job: Job, kernels: Mapping[str, Kernel], torch: Torch | None) -> Qualification:
+def _qualified(
+    g: Ground, kernels: Mapping[str, Kernel], runners: Mapping[str, Runner], torch: Torch | None
+) -> Qualification:
+    subjects = {
+        group: Subject(binary_of(kernel.built, g.job.objects), kernel.plan, kernel.built.abi, runners[group])
+        for group, kernel in kernels.items()
+    }
     baseline = kernels["baseline"]
-    with ground(job, shelved=True) as g, contextlib.ExitStack() as open_runners:
-
-        def subject(kernel: Kernel) -> Subject:
-            runner = open_runners.enter_context(g.runner())
-            binary = binary_of(kernel.built, job.objects)
-            return Subject(binary=binary, plan=kernel.plan, abi=kernel.built.abi, runner=runner)
-
-        judge = Judge(g.setup(subject(baseline)))
-        reference = subject(kernels["reference"]) if "reference" in kernels else None
-        qualified: Qualified = qualify(judge, baseline.built.candidate, reference)
-        errors = judge.answers.baseline_errors((case, judge.draws(case)) for case in judge.cases)
-        performance = _performance(g, baseline, judge.answers)
-        compilers = compilers_of(g, baseline, judge.answers, torch)
-        profile = profile_of(g, baseline)
+    judge = Judge(g.setup(subjects["baseline"]))
+    qualified: Qualified = qualify(judge, baseline.built.candidate, subjects.get("reference"))
+    errors = judge.answers.baseline_errors((case, judge.draws(case)) for case in judge.cases)
+    performance = _performance(g, baseline, judge.answers)
+    compilers = compilers_of(g, baseline, judge.answers, torch)
+    profile = profile_of(g, baseline)
     return Qualification(
         baseline=baseline.built,
         baseline_plan=baseline.plan,
@@ -79,7 +83,7 @@ def _qualified(job: Job, kernels: Mapping[str, Kernel], torch: Torch | None) -> 
 
 def _compiled(job: Job, lock: Lock) -> dict[str, Kernel]:
     """The trusted kernels, built by the same compiler in the same kind of child as any candidate."""
-    paths = {group: job.source(group) for group in ("baseline", "reference") if job.sources[group]}
+    paths = {group: job.source(group) for group in _KERNELS if job.sources[group]}
     prepare = {name for path in paths.values() for name in (given.PREPARE if given.kind_of(path) else _COMPILER)}
     with Nursery(tuple(sorted(prepare))) as nursery:
         built = in_parallel(lambda path: _built(job, lock, nursery, path), list(paths.values()), len(paths))

@@ -69,11 +69,13 @@ def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) ->
     """One process a candidate. All are opened side by side, then timed one after another: only one may use the card."""
     pairs = [(baseline, Kernel(built=b, plan=c.plan)) for c, b in valid]
     with contextlib.ExitStack() as children:
+        fresh = [children.enter_context(g.runner()) for _ in pairs]
+        missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
+        for child in missing:
+            child.begin()
         runner = children.enter_context(g.runner())
         qualification = g.job.record("qualify", Qualification)
         answers = Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
-        fresh = [children.enter_context(g.runner()) for _ in pairs]
-        missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
         in_parallel(lambda child: child.device(), missing, len(fresh))
         found = [_time(g, pair, answers, child) for child, pair in zip(fresh, pairs, strict=True)]
         in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
