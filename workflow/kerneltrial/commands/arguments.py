@@ -13,6 +13,7 @@ COMMANDS = {
     "heads": "say how far the journal has come, for the reviewer to keep",
     "seal": "end the trial: reveal the salt, write down and sign every file's digest",
     "bundle": "pack the sealed evidence as one reproducible tar file",
+    "rocrate": "write a bundle as a Workflow Run RO-Crate, for archives that read those",
     "verify": "check evidence: a bundle, a folder, or the trial of the config",
     "doctor": "say what is installed, which device there is, and what is missing",
     "compare": "show two trials side by side: what differs, attempts, best, cost",
@@ -24,6 +25,8 @@ COMMANDS = {
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
+
+_WITHOUT_A_TRIAL = ("doctor", "init", "compare", "prices", "try", "rerun", "rocrate", "import")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
     for command, text in COMMANDS.items():
         one = kinds.add_parser(command, help=text)
-        if command not in ("doctor", "init", "compare", "prices", "try", "rerun", "import"):
+        if command not in _WITHOUT_A_TRIAL:
             _trial_arguments(one)
         _own_arguments(command, one)
     return top
@@ -100,6 +103,12 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
             one.add_argument("--sign", type=Path, metavar="KEY", help="an SSH key of the team")
         case "bundle":
             one.add_argument("--out", type=Path, metavar="FILE", help="where to (TRIAL-evidence.tar beside the config)")
+        case "rocrate":
+            one.add_argument("bundle", type=Path, metavar="BUNDLE", help="a tar file that `kerneltrial bundle` made")
+            one.add_argument("--out", type=Path, metavar="FILE", help="where to (BUNDLE.crate.zip)")
+            one.add_argument(
+                "--license", default="none stated: ask the trial's team", metavar="TEXT", help="or a URL: for the crate"
+            )
         case "verify":
             one.add_argument("evidence", type=Path, nargs="?", metavar="BUNDLE", help="a tar file, or it unpacked")
             one.add_argument("--keys", type=Path, metavar="FILE", help="OpenSSH allowed_signers, from the people")
