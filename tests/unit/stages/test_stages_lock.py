@@ -1,7 +1,10 @@
-"""Where the system cannot confine a child, the config has to allow it."""
+"""What the lock refuses: a system that cannot confine a child, unless the config allows it; a goal out of reach."""
+
+from types import SimpleNamespace
 
 import pytest
 
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.sandbox import means
 from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages import lock
@@ -16,3 +19,21 @@ def test_a_system_that_cannot_confine_stops_the_trial_unless_the_config_allows_i
 
 def test_what_confines_children_here_is_written_into_the_lock():
     assert set(means.report()) >= {"namespaces", "files", "system_calls"}
+
+
+@pytest.mark.parametrize(
+    ("stop", "device", "torch", "says"),
+    [
+        ("beats_compiler", "cpu", "a @ b", "a trial on the cpu device times nothing; take stop: fixed"),
+        ("beats_compiler", "cuda", " ", "the contract gives no torch expression"),
+        ("beats_compiler", "cuda", "a @ b", ""),
+        ("fixed", "cpu", "", ""),
+    ],
+)
+def test_a_goal_that_nothing_can_reach_is_refused_before_anything_runs(stop, device, torch, says):
+    asked = SimpleNamespace(stop=stop, device=SimpleNamespace(kind=device), contract=SimpleNamespace(torch=torch))
+    if not says:
+        assert lock._require_goal(asked) is None
+        return
+    with pytest.raises(InputProblem, match=says):
+        lock._require_goal(asked)

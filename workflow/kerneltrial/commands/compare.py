@@ -17,7 +17,9 @@ Row = tuple[str, str, str]
 def run(given: argparse.Namespace, root: Path) -> int:
     """Print what differs in lock and terms, then attempts, best and cost of both."""
     first, second = (_folder(name, root) for name in (given.first, given.second))
-    print(table(("", first.name, second.name), list(rows(first, second))))
+    # Trials of one name lie in different places, so that these tell them apart.
+    heads = (first.name, second.name) if first.name != second.name else (given.first, given.second)
+    print(table(("", *heads), list(rows(first, second))))
     return 0
 
 

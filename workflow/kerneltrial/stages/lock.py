@@ -36,6 +36,7 @@ def run(job: Job) -> Lock:
         holdout_commitment=commitment(ready_salt(job)),
     )
     lock = assemble(_given(job, earlier), inputs, _runs(job, _device(job, earlier)), identity)
+    _require_goal(lock)
     if earlier and canonical(earlier[-1]) != canonical(lock):
         raise StoreProblem(
             f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"
@@ -63,6 +64,19 @@ def _runs(job: Job, device: Device) -> Device:
         why = device.fingerprint.get("gpu", "there is no NVIDIA driver on this machine")
         raise InputProblem(f"{baseline}: is machine code, which only a card runs; give its PTX, or use a card ({why})")
     return device
+
+
+def _require_goal(lock: Lock) -> None:
+    """Raise InputProblem where `stop: beats_compiler` could never stop anything: no compiler's kernel will be timed."""
+    if lock.stop != "beats_compiler":
+        return
+    if lock.device.kind == "cpu":
+        why = "a trial on the cpu device times nothing"
+    elif not lock.contract.torch.strip():
+        why = "the contract gives no torch expression, of which torch.compile would make one"
+    else:
+        return
+    raise InputProblem(f"config key stop: beats_compiler waits for a compiler's kernel, and {why}; take stop: fixed")
 
 
 def _means(asked: str) -> dict[str, str]:
