@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kerneltrial.devices.device import Binary, Conditions, Run, Samples, TimingRequest, Values
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.dtypes import numpy_dtype
-from kerneltrial.inputs.values import PERIOD
+from kerneltrial.inputs.large import PERIOD
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.device import Device, DeviceKind
 from kerneltrial.records.plan import DType

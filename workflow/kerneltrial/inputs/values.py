@@ -20,14 +20,13 @@ from kerneltrial.inputs.contracts import array_shapes, bounded, integer_range
 from kerneltrial.inputs.distributions import INTEGER_BITS, Span, draw_floats, draw_integers, integer_bounds
 from kerneltrial.inputs.dtypes import from_bytes, is_float, narrow, numpy_dtype, to_bytes
 from kerneltrial.inputs.expressions import evaluate
+from kerneltrial.inputs.large import LARGE_ELEMENTS, PERIOD
 from kerneltrial.inputs.specials import kinds_in, put_among
 from kerneltrial.records.case import Case, Distribution, Generated, Stored
 from kerneltrial.records.contract import Array, Contract, Special
 
 __all__ = ["ROTATION", "distribution_of", "draw_names", "from_bytes", "generate", "to_bytes"]
 
-PERIOD = 16_777_213  # a prime: no row, tile or power of two of elements holds the same values as its neighbour
-LARGE_ELEMENTS = 2**28
 # Draws after a case's own, in turn; the sharpest first, since a protocol may ask for five draws only.
 ROTATION = (
     Distribution.INTEGERS,
