@@ -29,8 +29,8 @@ class Placed:
 
 class Arena:
     """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
-    module-scope variables begin. `poison` is the byte for memory of threads and blocks, which is not in the arena;
-    `backward` is how they run."""
+    module-scope variables begin; `workspace` is where blocks of a cooperative launch meet. `poison` is the byte for
+    memory of threads and blocks, which is not in the arena; `backward` is how they run."""
 
     def __init__(self, call: Call, values: Values, conditions: Conditions, image: tuple[bytes, bytes]) -> None:
         self._conditions = conditions
@@ -46,7 +46,9 @@ class Arena:
             self.placed[buffer.name] = Placed(buffer, start, size)
             position = start + size + at.MARGIN_BYTES
         self.image_start = at.align_up(position, 256)
-        total = at.align_up(self.image_start + len(image[0]) + at.MARGIN_BYTES, 256)
+        self.workspace = at.align_up(self.image_start + len(image[0]) + at.MARGIN_BYTES, 256)
+        meeting = 256 + at.MARGIN_BYTES if any(launch.cooperative for launch in call.launches) else 0
+        total = self.workspace + meeting
         if total > MAX_ARENA_BYTES:
             raise DeviceProblem(f"the call's buffers need {total} bytes, the cpu device has {MAX_ARENA_BYTES}")
         self.memory = _aligned(total)
@@ -54,6 +56,8 @@ class Arena:
         poison_into(self.memory, conditions, "", MARGIN_DTYPE)
         self.flags[:] = 0
         self._set_image(*image)
+        if meeting:
+            self.flags[self.workspace : self.workspace + 8] = at.READABLE | at.WRITABLE | at.WRITTEN
         for placed in self.placed.values():
             self._fill(placed, values)
         self._guards = self.memory[self.flags == 0]
@@ -90,6 +94,11 @@ class Arena:
             view[:] = 0
             rights |= at.WRITTEN
         self.flags[placed.start : placed.start + placed.size] = rights
+
+    def open_workspace(self) -> int:
+        """The address that a kernel sees of the meeting place, made new: its size, and a word for barriers."""
+        self.memory[self.workspace : self.workspace + 8] = (8, 0, 0, 0, 0, 0, 0, 0)
+        return at.GLOBAL_BASE + self.workspace
 
     def address(self, name: str) -> int:
         """The address that a kernel sees of a buffer."""

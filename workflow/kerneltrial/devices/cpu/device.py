@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kerneltrial.devices.cpu.arena import Arena
+from kerneltrial.devices.cpu.cooperative import run_together
 from kerneltrial.devices.cpu.generator import Level
 from kerneltrial.devices.cpu.kernel import Kernel, compile_kernel
 from kerneltrial.devices.cpu.launch import Launched, refusal, run_launch
-from kerneltrial.devices.cpu.logs import CallCounter
+from kerneltrial.devices.cpu.logs import CallCounter, Tallies
 from kerneltrial.devices.cpu.parallel import run_blocks
 from kerneltrial.devices.cpu.parser import parse
 from kerneltrial.devices.cpu.refusals import printable
@@ -79,17 +80,20 @@ class LoadedCpu:
     def __init__(self, binary: Binary, code: MachineCode) -> None:
         self._module = parse(binary.ptx)
         self._code = code
-        self._kernels: dict[tuple[str, Level], Kernel] = {}
+        self._kernels: dict[tuple[str, Level, bool], Kernel] = {}
 
-    def kernel(self, entry: str, level: Level) -> Kernel | None:
+    def kernel(self, entry: str, level: Level, cooperative: bool = False) -> Kernel | None:
         """The compiled entry, or None where there is none of this name."""
         function = self._module.functions.get(entry)
         if function is None or not function.entry:
             return None
-        key = (entry, level)
+        key = (entry, level, cooperative)
         if key not in self._kernels:
-            self._kernels[key] = compile_kernel(self._module, function, level, self._code)
+            self._kernels[key] = compile_kernel(self._module, function, level, self._code, cooperative)
         return self._kernels[key]
+
+    def _kernel_of(self, launch: ResolvedLaunch, level: Level) -> Kernel | None:
+        return self.kernel(launch.entry, level, launch.cooperative)
 
     def run(self, call: Call, values: Values, conditions: Conditions) -> Run:
         """One call on fresh memory; raises `Refused` for instructions and features that are not known here."""
@@ -117,10 +121,12 @@ class LoadedCpu:
             return []
         found = []
         if not all(launched.blocks_checked for launched in ended.launched):
-            found.append("races between blocks in global memory: too many blocks, or too much memory")
+            found.append(
+                "races between blocks in global memory: a cooperative launch, too many blocks, or too much memory"
+            )
         if any(launched.noncoherent for launched in ended.launched):
             found.append("loads by ld.global.nc (__ldg) of memory that the call writes: a card may give older bytes")
-        if any((k := self.kernel(launch.entry, level)) and k.partial_barriers for launch in call.launches):
+        if any((k := self._kernel_of(launch, level)) and k.partial_barriers for launch in call.launches):
             found.append("races in shared memory between threads that a barrier of some threads does not order")
         return found
 
@@ -135,7 +141,7 @@ class LoadedCpu:
 
     def _arena(self, call: Call, values: Values, conditions: Conditions, level: Level) -> Arena:
         """Module-scope variables are laid out the same in every entry that uses them, so one image serves all."""
-        images = [k.layout for launch in call.launches if (k := self.kernel(launch.entry, level))]
+        images = [k.layout for launch in call.launches if (k := self._kernel_of(launch, level))]
         longest = max(images, key=lambda layout: len(layout.image), default=None)
         image = (bytes(longest.image), bytes(longest.image_flags)) if longest else (b"", b"")
         return Arena(call, values, conditions, image)
@@ -146,17 +152,14 @@ class LoadedCpu:
         budget = conditions.budget_instructions
         done: list[Launched] = []
         for launch in call.launches:
-            kernel = self.kernel(launch.entry, level)
+            kernel = self._kernel_of(launch, level)
             if kernel is None:
                 return _Ended(done, _missing(launch))
             wrong = refusal(kernel, launch)
             if wrong is not None:
                 return _Ended(done, wrong)
             tallies = counter.start(kernel) if counter else None
-            if tallies:
-                launched = run_launch(kernel, launch, arena, budget, tallies)
-            else:
-                launched = run_blocks(kernel, launch, arena, budget)
+            launched = _run(kernel, launch, arena, budget, tallies)
             if counter and tallies:
                 counter.add(kernel, launch, tallies, launched)
             done.append(launched)
@@ -164,6 +167,16 @@ class LoadedCpu:
             if launched.finding is not None:
                 return _Ended(done, launched.finding)
         return _Ended(done, None)
+
+
+def _run(
+    kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None
+) -> Launched:  # fmt: skip
+    if launch.cooperative:
+        return run_together(kernel, launch, arena, budget, tallies)
+    if tallies:
+        return run_launch(kernel, launch, arena, budget, tallies)
+    return run_blocks(kernel, launch, arena, budget)
 
 
 def _missing(launch: ResolvedLaunch) -> Finding:

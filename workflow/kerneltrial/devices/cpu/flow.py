@@ -17,13 +17,15 @@ class Flow:
     """The blocks of a function in order; `pure` holds registers whose every value is an f32 arithmetic result.
 
     `local` holds registers that are written once and read only behind that, in the same block: plain values of LLVM.
-    `carry` is the predicate register that stands for the carry flag, -1 where the function does not use it.
+    `carry` is the predicate register that stands for the carry flag, -1 where the function does not use it. `spins` are
+    the blocks that end in a branch back over a look at what other threads may write (cooperative launches alone).
     """
 
     blocks: list[Block]
     pure: frozenset[int]
     local: frozenset[int] = frozenset()
     carry: int = -1
+    spins: frozenset[int] = frozenset()
 
     def successors(self, block: Block) -> list[Block]:
         found = [self.blocks[block.target]] if block.target >= 0 else []
@@ -32,7 +34,7 @@ class Flow:
         return found
 
 
-def analyse(function: Function) -> Flow:
+def analyse(function: Function, cooperative: bool = False) -> Flow:
     """Blocks with liveness. Raises `Refused` for instructions that are not in the table, and for broken branches."""
     carry = _carry(function)
     blocks, places = split(function, carry)
@@ -45,9 +47,22 @@ def analyse(function: Function) -> Flow:
             if not isinstance(target, Name) or target.text not in places:
                 raise unreadable("a branch to a label that is not there")
             block.target = places[target.text]
-    flow = Flow(blocks, _pure(function, blocks), _local(blocks), carry)
+    flow = Flow(blocks, _pure(function, blocks), _local(blocks), carry, _spins(blocks) if cooperative else frozenset())
     _liveness(flow)
     return flow
+
+
+def _spins(blocks: list[Block]) -> frozenset[int]:
+    back = [block for block in blocks if block.ends == "bra" and block.target <= block.index]
+    looks = {block.index for block in blocks if any(_looks(step) for step in block.steps)}
+    return frozenset(b.index for b in back if not looks.isdisjoint(range(b.target, b.index + 1)))
+
+
+def _looks(step: Step) -> bool:
+    """Whether a step sees what another thread wrote while this one runs: a strong load, a lock."""
+    head, *words = step.instruction.opcode.split(".")
+    strong = {"ld": {"volatile", "relaxed", "acquire"}, "atom": {"cas", "exch"}}.get(head, set())
+    return not strong.isdisjoint(words)
 
 
 def _carry(function: Function) -> int:

@@ -136,6 +136,9 @@ class Generator(Operands):
         self._choose(block, back)
         self.body.place(back)
         self._charge(block, step)
+        if block.index in self.flow.spins:
+            live = self.flow.blocks[block.target].live_in
+            self._pause(at.AT_SPIN, live, live)
         self.body.jump(target)
 
     def _choose(self, block: Block, target: str) -> None:
@@ -238,15 +241,19 @@ class Generator(Operands):
     def wait(self, status: int, mask: str, words: list[str], instruction: Instruction) -> None:
         """Return to the scheduler with `status`; what follows is where the thread resumes. `mask` may be empty."""
         body = self.body
-        number = len(self._resumes) + 1
         block = next(b for b in self.flow.blocks if b.steps and b.last.instruction is instruction)
         live = live_across(self.flow, block)
         for n, word in enumerate(words):
             body.set_field("%ctx", at.PUBLIC + 4 * n, "i32", word)
         if mask:
             body.set_field("%ctx", at.MASK, "i32", mask)
-        body.set_field("%ctx", at.STATE, "i32", number)
-        for register in bits(live & ~self._stored[block.index]):
+        self._pause(status, live, live & ~self._stored[block.index])
+
+    def _pause(self, status: int, live: int, changed: int) -> None:
+        """Store the registers `changed` and return; load the `live` ones where the thread resumes."""
+        body = self.body
+        body.set_field("%ctx", at.STATE, "i32", len(self._resumes) + 1)
+        for register in bits(changed):
             self._spill(register)
         self.finish(status)
         label = body.label()

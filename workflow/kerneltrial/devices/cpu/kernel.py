@@ -53,10 +53,12 @@ class Kernel:
         return min([2, *(size.bit_length() - 1 for size in sizes)])
 
 
-def compile_kernel(parsed: Module, entry: Function, level: Level, known: MachineCode) -> Kernel:
+def compile_kernel(
+    parsed: Module, entry: Function, level: Level, known: MachineCode, cooperative: bool = False
+) -> Kernel:  # fmt: skip
     """Raises `Refused` for what the device does not know. Machine code is taken from `known`, or put there."""
     function = flatten(parsed, entry)
-    flow = analyse(function)
+    flow = analyse(function, cooperative)
     forms = [step.match.form for block in flow.blocks for step in block.steps]
     layout = lay_out(parsed, function, flow, max((form.words for form in forms), default=1))
     counting = CountingGenerator(function, flow, layout) if level == "count" else None

@@ -43,8 +43,6 @@ def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
     """What a GPU would say no to; raises `Refused` for what this device does not do."""
     if launch.cluster != (1, 1, 1):
         raise unsupported_feature("thread block clusters")
-    if launch.cooperative:
-        raise unsupported_feature("cooperative launches: blocks run one after the other")
     threads = _threads(launch)
     limit = min(at.MAX_THREADS, kernel.function.max_threads)
     shared = _shared_bytes(kernel, launch)
@@ -198,7 +196,16 @@ class Worker:
 
     def run(self) -> bool:
         """Run the blocks; false after a fault."""
-        return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, _threads(self._launch))
+        return self.step(resume=False) == 0
+
+    def step(self, resume: bool) -> int:
+        """Run the blocks, or resume the one that spins: 0, 1 after a fault, 2 where it spins (again)."""
+        return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, _threads(self._launch), resume)
+
+    @property
+    def bytes(self) -> int:
+        """What it holds."""
+        return self._contexts.size + self._shared.size + self._shadow.size
 
     def finding(self) -> Finding:
         """What the fault was; raises `Refused` where it says nothing of the kernel."""

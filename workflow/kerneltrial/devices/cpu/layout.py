@@ -19,7 +19,7 @@ _BLOCK_FIELDS = (
     "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
     "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
-    "first_block", "end_block", "read_mask", "marks",
+    "first_block", "end_block", "read_mask", "marks", "workspace",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch and worker, reused from block to block.
@@ -43,8 +43,9 @@ VOTE_SHIFT = 16
 PUBLIC = 64
 """Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""
 
-DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, AT_MEETING, FAILED = 0, 1, 2, 3, 4, 5, -1
-"""What a thread's function returns, and its status."""
+DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, AT_MEETING, AT_SPIN, FAILED = 0, 1, 2, 3, 4, 5, 6, -1
+"""What a thread's function returns, and its status. `AT_SPIN` is the end of a loop that waits for memory to change, in
+cooperative launches alone: the thread goes on when the other blocks have run."""
 AT_PLAIN = 8
 """Beyond it by its number: a barrier of all threads whose number is a constant, as __syncthreads() is. Nothing else of
 the context says so; where threads of a block wait for different things, the scheduler turns it into `AT_BARRIER`."""

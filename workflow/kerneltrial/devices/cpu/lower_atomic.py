@@ -97,6 +97,8 @@ _TYPES = (
 )
 
 FORMS = (
+    # as the toolkit writes it where a grid meets: the order behind the operation
+    Form("{op:atom}.{what:add}{sem:.release}{scope:.gpu}{space:}.{t:u32}", "=t [] t", _atomic, _G, raw=True),
     *(Form(f"{{op:atom}}{_ORDER}.{{what:{w}}}.{{t:{t}}}", "=t [] t", _atomic, _G, raw=True) for w, t in _TYPES),
     Form(f"{{op:atom}}{_ORDER}.{{what:exch}}.{{t:b32|b64}}", "=t [] t", _atomic, _G, raw=True),
     Form(f"{{op:atom}}{_ORDER}.{{what:cas}}.{{t:b16|b32|b64}}", "=t [] t t", _atomic, _G, raw=True),

@@ -179,7 +179,7 @@ def runtime() -> Native:
     """The scheduler, and what kernels call by name (checks of shared memory, asynchronous copies); once a process."""
     import llvmlite.binding as llvm
 
-    native = compile_module(_runtime_text(), ("run_grid", "after_pass", *_CALLED))
+    native = compile_module(_runtime_text(), ("run_grid", "resume_block", "after_pass", *_CALLED))
     _called_digest()  # once, before children are forked
     for name in _CALLED:
         llvm.add_symbol(name, native.symbols[name])
@@ -209,7 +209,8 @@ def rounding_functions() -> Native:
     return native
 
 
-def run_grid(block: int, contexts: int, threads: int) -> bool:
-    """Run a launch; arguments are addresses of its state and contexts. False after a fault."""
-    function = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32)(runtime().symbols["run_grid"])
-    return int(function(block, contexts, threads)) == 0
+def run_grid(block: int, contexts: int, threads: int, resume: bool = False) -> int:
+    """Run a launch, or resume its one block; arguments are addresses of its state and contexts: see `scheduler`."""
+    name = "resume_block" if resume else "run_grid"
+    function = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32)(runtime().symbols[name])
+    return int(function(block, contexts, threads))

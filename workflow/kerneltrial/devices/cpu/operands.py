@@ -178,6 +178,10 @@ class Operands:
         if name == "%nwarpid":
             threads = self.invariant("threads", "i32")
             return body.op(f"lshr i32 {body.op(f'add i32 {threads}, 31')}, 5")
+        if name in ("%envreg1", "%envreg2"):  # the halves of where blocks of a cooperative launch meet, or 0
+            whole = self.invariant("workspace", "i64")
+            half = body.op(f"lshr i64 {whole}, 32") if name == "%envreg1" else whole
+            return body.op(f"trunc i64 {half} to i32")
         if name.startswith("%lanemask_"):
             return self._lane_mask(name[-2:])
         raise unsupported_instruction(f"special register {name}")

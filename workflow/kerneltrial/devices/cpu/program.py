@@ -113,13 +113,15 @@ def _context(layout: Layout, function: Function, flow: Flow) -> None:
             live |= flow.blocks[block.index + 1].live_in
         for register in (*block.last.reads, *block.last.writes):
             live |= 1 << register
+    for index in flow.spins:
+        live |= flow.blocks[flow.blocks[index].target].live_in
     offset = align_up(PUBLIC + 8 * layout.public_words, 16)
     for register in bits(live):
         width = max(1, WIDTHS[function.registers[register]] // 8)
         offset = align_up(offset, width)
         layout.spills[register] = offset
         offset += width
-    if waits:
+    if waits or flow.spins:
         for index, slot in enumerate(function.slots):
             if slot.offset < 0:
                 offset = align_up(offset, 16)

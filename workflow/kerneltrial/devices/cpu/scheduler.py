@@ -95,13 +95,14 @@ def _set_free(b: Body, group: str, collective: str) -> None:
             b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", visible), ("ptr", words), ("i64", public), ("i1", "false"))
 
 
+SPINNING = 2
 _WAITS_IN_WARP = 1 << at.AT_COLLECTIVE | 1 << at.AT_WARP_BARRIER | 1 << at.AT_MEETING
 
 
 def run_warp() -> tuple[str, Body]:
     """Run the lanes of one warp until none can go on; gives the set of their statuses, as bits, or -1 after a fault.
 
-    Lanes at status `go` can go on, too: they wait at a barrier that all threads of the block have come to.
+    Lanes at status `go` can go on, too: they wait at a barrier that all threads of the block have come to, or spin.
     """
     b = Body()
     thread = b.field("%blk", at.BLOCK["thread"], "ptr")
@@ -120,9 +121,10 @@ def run_warp() -> tuple[str, Body]:
         context = place.get()
         status = b.variable("i32", b.field(context, at.STATUS, "i32"))
         released = b.op(f"icmp eq i32 {status.get()}, {go.get()}")
+        passed = b.op(f"and i1 {released}, {b.op(f'icmp sge i32 {go.get()}, {at.AT_PLAIN}')}")
         runnable = b.op(f"icmp eq i32 {status.get()}, {at.RUNNABLE}")
         with b.when(b.op(f"or i1 {released}, {runnable}")):
-            epoch = b.op(f"select i1 {released}, i32 0, i32 {b.field(context, at.WARP_EPOCH, 'i32')}")
+            epoch = b.op(f"select i1 {passed}, i32 0, i32 {b.field(context, at.WARP_EPOCH, 'i32')}")
             b.set_field(context, at.WARP_EPOCH, "i32", epoch)
             status.set(b.op(f"call i32 {thread}(ptr %blk, ptr {context})"))
             b.set_field(context, at.STATUS, "i32", status.get())
@@ -148,10 +150,10 @@ def run_warp() -> tuple[str, Body]:
 
 
 def run_block() -> tuple[str, Body]:
-    """Run a block whose contexts are set up; false after a fault."""
+    """Run a block whose contexts are set up, lanes at status `go` too: 0, 1 after a fault, 2 where some lanes spin."""
     b = Body()
     warps = b.op(f"lshr i32 {b.op('add i32 %n, 31')}, 5")
-    go, seen = b.variable("i32", -1), b.variable("i32", 0)
+    go, seen = b.variable("i32", "%go"), b.variable("i32", 0)
     start, end, other = b.label(), b.label(), b.label()
     b.jump(start)
     b.place(start)
@@ -169,7 +171,10 @@ def run_block() -> tuple[str, Body]:
         for part in ("site", "address", "thread"):
             name = "suspect" if part == "site" else f"suspect_{part}"
             b.set_field("%blk", at.BLOCK[f"fault_{part}"], "i64", b.field("%blk", at.BLOCK[name], "i64"))
-        b.do("ret i1 false")
+        b.do("ret i32 1")
+        b.place(b.label())
+    with b.when(b.op(f"icmp ne i32 {b.op(f'and i32 {seen.get()}, {1 << at.AT_SPIN}')}, 0")):
+        b.do(f"ret i32 {SPINNING}")
         b.place(b.label())
     with b.when(_all_at_one(b, seen.get())):
         bump(b, "barriers")
@@ -183,8 +188,15 @@ def run_block() -> tuple[str, Body]:
     bump(b, "epoch")
     b.branch(b.op(f"icmp eq i32 {waiting}, 0"), end, start)
     b.place(end)
-    b.do("ret i1 true")
-    return b.function(f"define internal i1 @run_block({BLOCK_PARAMETERS})"), b
+    b.do("ret i32 0")
+    return b.function(f"define internal i32 @run_block({BLOCK_PARAMETERS}, i32 %go)"), b
+
+
+def resume_block() -> tuple[str, Body]:
+    """Go on with a block some lanes of which spin; as `run_block`."""
+    b = Body()
+    b.do(f"ret i32 {b.op(f'call i32 @run_block({BLOCK_PARAMETERS}, i32 {at.AT_SPIN})')}")
+    return b.function(f"define i32 @resume_block({BLOCK_PARAMETERS})"), b
 
 
 def _all_at_one(b: Body, seen: str) -> str:
@@ -200,7 +212,7 @@ def _return_if_not(b: Body, condition: str) -> None:
     on, off = b.label(), b.label()
     b.branch(condition, on, off)
     b.place(off)
-    b.do("ret i1 false")
+    b.do("ret i32 1")
     b.place(on)
 
 
@@ -241,6 +253,8 @@ def start_block() -> tuple[str, Body]:
 def run_grid() -> tuple[str, Body]:
     """Run the state's range of blocks in order, x fastest; 0, or 1 after a fault (then the block's state says which).
 
+    2 where lanes of a block spin: in cooperative launches, whose ranges are of one block.
+
     `block_number` counts from 1 in that order, whichever way the launch runs.
     """
     b = Body()
@@ -256,14 +270,13 @@ def run_grid() -> tuple[str, Body]:
         number = b.op(f"add i64 {linear}, 1")
         for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
             b.set_field("%blk", at.BLOCK[name], "i64", value)
-        for step in ("start_block", "run_block"):
-            on, off = b.label(), b.label()
-            b.branch(b.op(f"call i1 @{step}({BLOCK_PARAMETERS})"), on, off)
-            b.place(off)
-            b.do("ret i32 1")
-            b.place(on)
+        _return_if_not(b, b.op(f"call i1 @start_block({BLOCK_PARAMETERS})"))
+        result = b.op(f"call i32 @run_block({BLOCK_PARAMETERS}, i32 -1)")
+        with b.when(b.op(f"icmp ne i32 {result}, 0")):
+            b.do(f"ret i32 {result}")
+            b.place(b.label())
     b.do("ret i32 0")
     return b.function(f"define i32 @run_grid({BLOCK_PARAMETERS})"), b
 
 
-PARTS = (release, run_warp, start_block, run_block, run_grid)
+PARTS = (release, run_warp, start_block, run_block, resume_block, run_grid)
