@@ -29,7 +29,7 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
     return both;
 }
 
-// Four (or two, turned) 8 x 8 matrices of 16-bit values; a lane gives the address of one row.
+// Four 8 x 8 matrices of 16-bit values, as they lie or turned; a lane gives the address of one row.
 __device__ __forceinline__ void ldmatrix(unsigned (&to)[4], const Half* row) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(row));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -38,9 +38,12 @@ __device__ __forceinline__ void ldmatrix(unsigned (&to)[4], const Half* row) {
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_turned(unsigned (&to)[2], const Half* row) {
+__device__ __forceinline__ void ldmatrix_turned(unsigned (&first)[2], unsigned (&second)[2], const Half* row) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(row));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(at) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(first[0]), "=r"(first[1]), "=r"(second[0]), "=r"(second[1])
+                 : "r"(at)
+                 : "memory");
 }
 
 // Eight neighbours of a row into shared memory, zero outside. VECTOR: they lie inside or outside as a whole, on 16 bytes.
@@ -98,15 +101,15 @@ struct Sums {
                 }
             }
 #pragma unroll
-            for (int j = 0; j < WN / 8; ++j) {
+            for (int j = 0; j < WN / 8; j += 2) {
                 const Half* from = Bs + k * PITCH_B + column + j * 8;
                 if constexpr (LDMATRIX == 1) {
-                    ldmatrix_turned(b[j], from + lane % 16 * PITCH_B);
+                    ldmatrix_turned(b[j], b[j + 1], from + lane % 16 * PITCH_B + lane / 16 * 8);
                 } else {
 #pragma unroll
-                    for (int r = 0; r < 2; ++r) {
-                        const Half* two = from + (inner + r * 8) * PITCH_B + group;
-                        b[j][r] = two[0] | static_cast<unsigned>(two[PITCH_B]) << 16;
+                    for (int r = 0; r < 4; ++r) {
+                        const Half* two = from + (inner + r % 2 * 8) * PITCH_B + r / 2 * 8 + group;
+                        b[j + r / 2][r % 2] = two[0] | static_cast<unsigned>(two[PITCH_B]) << 16;
                     }
                 }
             }
@@ -143,8 +146,8 @@ struct Sums {
 template <bool VECTOR>
 __device__ __forceinline__ void product(const Half* __restrict__ a, const Half* __restrict__ b, Half* __restrict__ c,
                                         int m, int n, int k) {
-    __shared__ __align__(16) Half As[STAGES * A_HALVES];
-    __shared__ __align__(16) Half Bs[STAGES * B_HALVES];
+    extern __shared__ __align__(16) Half tiles[];  // more than 48 KiB have to be asked for by the launch
+    Half *As = tiles, *Bs = tiles + STAGES * A_HALVES;
     const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM, steps = (k + BK - 1) / BK;
     const int band = blockIdx.x / (BAND * across), inside = blockIdx.x % (BAND * across);
     const int height = min(BAND, down - band * BAND);  // the last band may be lower

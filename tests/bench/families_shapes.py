@@ -67,6 +67,7 @@ _ROWS = _rows(_LARGE, *_SMALL)
 
 FAMILIES: dict[str, Timed] = {
     "matmul_f32": Timed(_MATMULS, {}, autotuned=("256x256x256",)),
+    "matmul_large_f32": Timed(_MATMULS, {}, autotuned=("256x256x256",)),
     "matmul_f16": Timed(_mnk((256, 256, 256), (1024, 1024, 1024), (4096, 4096, 4096)), {}, autotuned=("256x256x256",)),
     "matmul_bf16": Timed(_mnk((256, 256, 256), (1024, 1024, 1024), (4096, 4096, 4096)), {}, autotuned=("256x256x256",)),
     "matmul_bias_gelu_f32": Timed(_mnk((256, 256, 256), (2048, 2048, 2048)), {}, autotuned=("256x256x256",)),

@@ -40,6 +40,10 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 0},
     ),
     "rmsnorm_residual_f32": ({"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "EARLY": 0},),
+    "matmul_large_f32": (
+        {"BM": 64, "BN": 64, "BK": 8, "RESIDENT": 2, "SPLIT": 4, "BAND": 8, "AHEAD": 1},
+        {"BM": 64, "BN": 64, "BK": 8, "RESIDENT": 2, "SPLIT": 4, "BAND": 1, "AHEAD": 0},
+    ),
     "matmul_bf16": ({"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 1, "LDMATRIX": 0, "BAND": 8},),
     "matmul_residual_norm_f32": (
         {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "NORM": 2},
