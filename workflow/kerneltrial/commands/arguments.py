@@ -110,7 +110,13 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
                 "--license", default="none stated: ask the trial's team", metavar="TEXT", help="or a URL: for the crate"
             )
         case "verify":
-            one.add_argument("evidence", type=Path, nargs="?", metavar="BUNDLE", help="a tar file, or it unpacked")
+            one.add_argument(
+                "evidence",
+                type=Path,
+                nargs="?",
+                metavar="BUNDLE",
+                help="a tar file, or it unpacked, or a trial's results/NAME",
+            )
             one.add_argument("--keys", type=Path, metavar="FILE", help="OpenSSH allowed_signers, from the people")
             one.add_argument("--at", default="", metavar="DAY", help="when keys must have been valid (today)")
             one.add_argument("--heads", type=Path, metavar="FILE", help="heads that were handed out during the run")

@@ -158,6 +158,9 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
         yield Place(config.trial, root, config if readable else None)
         return
     path = root / given.evidence
+    if (path / "config.json").is_file() and path.resolve().parent.name == "results":  # a trial's own folder of results
+        yield _place(path.resolve() / "config.json", bundle=False)
+        return
     if path.is_dir():
         yield _unpacked(path)
         return
@@ -172,19 +175,27 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
 def _unpacked(folder: Path) -> Place:
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
-        raise InputProblem(f"{folder.name}: holds {len(found)} trials (results/NAME/config.json); a bundle holds one")
+        raise InputProblem(
+            f"{folder.name}: holds {len(found)} trials (results/NAME/config.json), and a bundle holds one; "
+            "give a bundle, or one trial's folder results/NAME"
+        )
+    return _place(found[0], bundle=(folder / "SHA256SUMS").is_file())
+
+
+def _place(config_path: Path, *, bundle: bool) -> Place:
+    """The trial of a `results/NAME/config.json`."""
     from kerneltrial.evidence.versions import other_version
 
-    trial, whole = found[0].parent.name, (folder / "SHA256SUMS").is_file()
-    if other_version(found[0].parent):
-        return Place(trial, folder, None, whole)
+    trial, folder = config_path.parent.name, config_path.parents[2]
+    if other_version(config_path.parent):
+        return Place(trial, folder, None, bundle)
     try:
-        config = read(found[0], {}, folder)
+        config = read(config_path, {}, folder)
     except Problem as problem:
         raise InputProblem(f"{folder.name}: the bundle is broken: {problem}") from problem
     if config.trial != trial:
         raise InputProblem(f"{folder.name}: its config is of trial {config.trial}, not of {trial}")
-    return Place(trial, folder, config, whole)
+    return Place(trial, folder, config, bundle)
 
 
 def _day(text: str) -> str:
