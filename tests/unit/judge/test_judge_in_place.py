@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from judge_doubles import FakeRunner, binary, built, cases, contract, oracle, plan, setup, subject
+from judge_doubles import PTX, FakeRunner, binary, built, cases, contract, oracle, plan, setup, subject
 
 from kerneltrial.inputs.calls import Pointer, in_place
 from kerneltrial.inputs.contracts import check_contract
@@ -35,7 +35,7 @@ def placed(**changes):
     return contract(**(fields | changes))
 
 
-def judged(tmp_path, kernel):
+def judged(tmp_path, kernel, ptx=PTX):
     ground = setup(
         tmp_path,
         contract=placed(),
@@ -43,7 +43,7 @@ def judged(tmp_path, kernel):
         baseline=subject(careful),
         cases=cases((8, 7, 9)),
     )
-    return Judge(ground).judge_candidate(built(), binary(), plan(), FakeRunner(kernel))
+    return Judge(ground).judge_candidate(built(), binary(ptx), plan(), FakeRunner(kernel))
 
 
 def careful(inputs, buffers, state):
@@ -56,6 +56,15 @@ def test_a_kernel_that_reads_before_it_writes_is_right_both_ways(tmp_path):
     outcome = judged(tmp_path, careful)
     assert isinstance(outcome, Validated), outcome
     assert "in_place" in outcome.checks
+
+
+@pytest.mark.parametrize(
+    ("load", "told"), [("ld.global.nc.f32", True), ("ld.global.ca.nc.v4.f32", True), ("ld.global.f32", False)]
+)
+def test_a_load_that_may_give_older_bytes_is_said(tmp_path, load, told):
+    ptx = PTX.replace("ret;", f".reg .f32 %f; .reg .b64 %d; {load} %f, [%d]; ret;")
+    outcome = judged(tmp_path, careful, ptx)
+    assert any("ld.global.nc" in f.detail for f in outcome.unchecked) is told
 
 
 def test_a_kernel_that_reads_what_it_replaced_is_told_where(tmp_path):

@@ -24,6 +24,7 @@ from kerneltrial.judge.answers import Answers, Drawn, compare_all
 from kerneltrial.judge.compare import Compared
 from kerneltrial.judge.disagreement import Again, differences, explain, poison_shows
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, Subject
+from kerneltrial.judge.stale import stale_in_place
 from kerneltrial.records.case import Case
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason, ReasonClass
@@ -114,6 +115,7 @@ class CaseWork:
         drawn = self._answers.drawn(self._case, 0)
         values = {**{n: v for n, v in drawn.values.items() if n != source}, output: drawn.values[source]}
         placed = in_place(call, output, source)
+        self._unchecked.update(dict.fromkeys(stale_in_place(self._subject.binary.ptx)))
         run = self._run(placed, replace(drawn, values=values), self._conditions(0, 0, level(0, 0)))
         self._unchecked.update(dict.fromkeys(run.unchecked))
         compared = () if (fault := fault_of(run)) else self._compare(Seen(placed, drawn, 0, run, level(0, 0)))
