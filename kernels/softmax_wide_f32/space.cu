@@ -9,7 +9,8 @@
 //            1: two launches of a block a chunk: parts of rows (maximum and sum in one pass), then quotients, for which
 //               each block joins all parts of its row
 //            2: three launches of a block a chunk: maxima, sums, quotients
-//   BACK     1: the quotients' blocks take chunks from the row's end, which was read last and may still be in the cache
+//            3: as 1, a quarter of the rows at a time, so that it is still in the level-2 cache when it is read again
+//   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
 
 constexpr int WARPS = THREADS / 32;
 
@@ -117,17 +118,23 @@ __device__ __forceinline__ void write(const float* row, float* to, int first, in
     });
 }
 
-// The block's chunk: blockIdx.x along the row blockIdx.y.
+// A block's chunk of a row.
 struct Chunk {
+    int row;
     long long start;
     int first, last;
 
-    __device__ __forceinline__ Chunk(int chunk, int cols)
-        : start(static_cast<long long>(blockIdx.y) * cols), first(chunk * CHUNK), last(min(cols, (chunk + 1) * CHUNK)) {}
+    __device__ __forceinline__ Chunk(int of_row, int chunk, int cols)
+        : row(of_row), start(static_cast<long long>(row) * cols), first(chunk * CHUNK), last(min(cols, (chunk + 1) * CHUNK)) {}
 };
 
-__device__ __forceinline__ int chunk_to_write() {
-    return BACK == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+__device__ __forceinline__ Chunk chunk_to_read(int cols, int row0 = 0) {
+    return Chunk(row0 + blockIdx.y, blockIdx.x, cols);
+}
+
+__device__ __forceinline__ Chunk chunk_to_write(int cols, int row0) {
+    if constexpr (BACK == 1) return Chunk(row0 + gridDim.y - 1 - blockIdx.y, gridDim.x - 1 - blockIdx.x, cols);
+    return Chunk(row0 + blockIdx.y, blockIdx.x, cols);
 }
 
 template <int WIDTH>
@@ -137,16 +144,16 @@ __device__ __forceinline__ void whole_row(const float* __restrict__ x, float* __
 }
 
 template <int WIDTH>
-__device__ __forceinline__ void parts_of_rows(const float* __restrict__ x, float2* partial, int cols) {
-    const Chunk chunk(blockIdx.x, cols);
+__device__ __forceinline__ void parts_of_rows(const float* __restrict__ x, float2* partial, int cols, int row0 = 0) {
+    const Chunk chunk = chunk_to_read(cols, row0);
     const Part p = part_of<WIDTH>(x + chunk.start, chunk.first, chunk.last);
-    if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(p.maximum, p.sum);
+    if (threadIdx.x == 0) partial[chunk.row * gridDim.x + blockIdx.x] = make_float2(p.maximum, p.sum);
 }
 
 // With WAY 2 a part is a maximum alone: its sum is not there yet.
 template <int WIDTH>
 __device__ __forceinline__ void maxima_of_rows(const float* __restrict__ x, float2* partial, int cols) {
-    const Chunk chunk(blockIdx.x, cols);
+    const Chunk chunk = chunk_to_read(cols);
     Part p = {lowest(), 0.f};
     each<WIDTH>(x + chunk.start, chunk.first, chunk.last, [&](const float (&v)[FLIGHT][WIDTH], int) {
 #pragma unroll
@@ -158,10 +165,10 @@ __device__ __forceinline__ void maxima_of_rows(const float* __restrict__ x, floa
     if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(p.maximum, 0.f);
 }
 
-__device__ __forceinline__ Part joined(const float2* partial, int chunks) {
+__device__ __forceinline__ Part joined(const float2* partial, int row, int chunks) {
     Part p = {lowest(), 0.f};
     for (int c = threadIdx.x; c < chunks; c += THREADS) {
-        const float2 other = partial[blockIdx.y * chunks + c];
+        const float2 other = partial[row * chunks + c];
         p.join(other.x, other.y);
     }
     return join_block(p);
@@ -170,8 +177,8 @@ __device__ __forceinline__ Part joined(const float2* partial, int chunks) {
 template <int WIDTH>
 __device__ __forceinline__ void sums_of_rows(const float* __restrict__ x, const float2* maxima, float2* partial,
                                              int cols) {
-    const Chunk chunk(blockIdx.x, cols);
-    Part p = joined(maxima, gridDim.x);
+    const Chunk chunk = chunk_to_read(cols);
+    Part p = joined(maxima, chunk.row, gridDim.x);
     const float maximum = p.maximum, from = maximum == lowest() ? 0.f : maximum;
     p.sum = 0.f;
     each<WIDTH>(x + chunk.start, chunk.first, chunk.last, [&](const float (&v)[FLIGHT][WIDTH], int) {
@@ -186,9 +193,9 @@ __device__ __forceinline__ void sums_of_rows(const float* __restrict__ x, const 
 
 template <int WIDTH>
 __device__ __forceinline__ void write_rows(const float* __restrict__ x, float* __restrict__ y, const float2* partial,
-                                           int cols) {
-    const Chunk chunk(chunk_to_write(), cols);
-    write<WIDTH>(x + chunk.start, y + chunk.start, chunk.first, chunk.last, joined(partial, gridDim.x));
+                                           int cols, int row0 = 0) {
+    const Chunk chunk = chunk_to_write(cols, row0);
+    write<WIDTH>(x + chunk.start, y + chunk.start, chunk.first, chunk.last, joined(partial, chunk.row, gridDim.x));
 }
 
 // Each in two forms: for rows whose length is a multiple of VEC, and for every other.
@@ -221,13 +228,30 @@ KERNEL sums_vectors(const float* __restrict__ x, const float2* maxima, float2* p
 #endif
 #endif
 
-#if WAY > 0
+#if WAY == 1 || WAY == 2
 KERNEL write_any(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
     write_rows<1>(x, y, partial, cols);
 }
 #if VEC > 1
 KERNEL write_vectors(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
     write_rows<VEC>(x, y, partial, cols);
+}
+#endif
+#endif
+
+#if WAY == 3
+KERNEL parts_any(const float* __restrict__ x, float2* partial, int cols, int row0) {
+    parts_of_rows<1>(x, partial, cols, row0);
+}
+KERNEL write_any(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols, int row0) {
+    write_rows<1>(x, y, partial, cols, row0);
+}
+#if VEC > 1
+KERNEL parts_vectors(const float* __restrict__ x, float2* partial, int cols, int row0) {
+    parts_of_rows<VEC>(x, partial, cols, row0);
+}
+KERNEL write_vectors(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols, int row0) {
+    write_rows<VEC>(x, y, partial, cols, row0);
 }
 #endif
 #endif

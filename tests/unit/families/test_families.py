@@ -22,7 +22,10 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"GROUP": 32, "ROWS": 2, "VEC": 1, "ONLINE": 1, "FLIGHT": 1, "SPLIT": 1},
         {"GROUP": 256, "ROWS": 1, "VEC": 4, "ONLINE": 2, "FLIGHT": 1, "SPLIT": 4},
     ),
-    "softmax_wide_f32": ({"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1},),
+    "softmax_wide_f32": (
+        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1},
+        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 3, "BACK": 1},
+    ),
     "matmul_f16": (
         None,
         {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "LDMATRIX": 1, "BAND": 1},
