@@ -21,6 +21,8 @@ from pathlib import Path
 
 import yaml
 
+from kerneltrial.store.canonical import canonical
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "propose"))
 
@@ -51,34 +53,34 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--iterations", type=int, default=7)
-    options.add_argument("--candidates", type=int, default=3)
-    chosen = options.parse_args()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NO_PROXY": "127.0.0.1"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installation has its modules compiled
-    with tempfile.TemporaryDirectory() as place, serving(*answers()) as server:
-        folder = Path(place) / "trial"
-        words = [sys.executable, "-m", "kerneltrial", "init", str(folder)]
-        subprocess.run(words, env=environment, check=True, capture_output=True)
-        config = yaml.safe_load((folder / "config.yaml").read_text())
-        price = {"kind": "tokens", "input_usd": 1, "cached_input_usd": 1, "output_usd": 1, "source": "own",
-                 "date": "2026-12-01"}  # fmt: skip
-        config |= {"proposer": "openai", "device": "cpu", "model": {"name": "m", "base_url": server.url}}
-        config["model"]["api"] = "responses"
-        config["prices"]["model"] = price
-        config |= {"iterations": chosen.iterations, "candidates_per_iteration": chosen.candidates}
-        (folder / "config.yaml").write_text(yaml.safe_dump(config))
-        started, before = time.monotonic(), _processor_s()
-        words = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet"]
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-        wall, processor = time.monotonic() - started, _processor_s() - before
-        assert done.returncode == 0, done.stdout + done.stderr
-        told = [(path.parent.name.rpartition("-")[0], json.loads(path.read_bytes())["value"])
-                for path in folder.glob("results/*/usage/*/*.json")]  # fmt: skip
-    print(f"{len(server.seen)} answers, {len(told)} jobs")
-    for name, field, whole in (("wall", "wall_s", wall), ("processor", "cpu_s", processor)):
+def _run(folder: Path, environment: dict[str, str]) -> None:
+    words = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet"]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _configure(folder: Path, **changes: object) -> None:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+
+
+def _proposals(folder: Path) -> list[bytes]:
+    paths = sorted(folder.glob("iterations/*/proposal.json"))
+    return [canonical(json.loads(path.read_bytes())["body"]) for path in paths]
+
+
+def _replayed(folder: Path, environment: dict[str, str]) -> int:
+    """Replay the trial in the same folder, its server being gone; return how many proposals came out byte-equal."""
+    (folder / "results").rename(folder / "recorded")
+    (recorded,) = (folder / "recorded").iterdir()
+    _configure(folder, proposer="replay", replies=str(recorded.relative_to(folder) / "replies"))
+    _run(folder, environment)
+    pairs = zip(_proposals(recorded), _proposals(folder / "results" / recorded.name), strict=True)
+    return sum(one == other for one, other in pairs)
+
+
+def _show(told: list[tuple[str, dict[str, str]]], wholes: dict[str, float]) -> None:
+    for (name, whole), field in zip(wholes.items(), ("wall_s", "cpu_s"), strict=True):
         spent: dict[str, float] = {}
         for stage, value in told:
             spent[stage] = spent.get(stage, 0.0) + float(value[field])
@@ -89,6 +91,36 @@ def main() -> None:
             f"qualify, holdout, confirm; left over: {whole - judged:.1f} s ({(whole - judged) / whole:.2f} of all)"
         )
         print("   ", ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in sorted(spent.items())))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--iterations", type=int, default=7)
+    options.add_argument("--candidates", type=int, default=3)
+    options.add_argument("--replay", action="store_true", help="replay the trial afterwards, without the server")
+    chosen = options.parse_args()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NO_PROXY": "127.0.0.1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installation has its modules compiled
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "trial"
+        words = [sys.executable, "-m", "kerneltrial", "init", str(folder)]
+        subprocess.run(words, env=environment, check=True, capture_output=True)
+        price = {"kind": "tokens", "input_usd": 1, "cached_input_usd": 1, "output_usd": 1, "source": "own",
+                 "date": "2026-12-01"}  # fmt: skip
+        with serving(*answers()) as server:
+            prices = yaml.safe_load((folder / "config.yaml").read_text())["prices"] | {"model": price}
+            model = {"name": "m", "base_url": server.url, "api": "responses"}
+            _configure(folder, proposer="openai", device="cpu", model=model, prices=prices)
+            _configure(folder, iterations=chosen.iterations, candidates_per_iteration=chosen.candidates)
+            started, before = time.monotonic(), _processor_s()
+            _run(folder, environment)
+            wholes = {"wall": time.monotonic() - started, "processor": _processor_s() - before}
+        paths = folder.glob("results/*/usage/*/*.json")
+        told = [(path.parent.name.rpartition("-")[0], json.loads(path.read_bytes())["value"]) for path in paths]
+        print(f"{len(server.seen)} answers, {len(told)} jobs")
+        _show(told, wholes)
+        if chosen.replay:
+            print(f"replayed: {_replayed(folder, environment)} of {chosen.iterations} proposals byte-equal")
 
 
 if __name__ == "__main__":
