@@ -43,7 +43,7 @@ def test_a_trials_folder_of_results_may_be_named(trial):
     there, here = trial.kerneltrial("verify", "results/tiny"), trial.kerneltrial("verify")
     assert (there.returncode, there.stdout.splitlines()[-2:]) == (0, here.stdout.splitlines()[-2:])
     done = trial.kerneltrial("verify", "results")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "or one trial's folder results/NAME" in done.stderr
 
 
