@@ -22,6 +22,7 @@ COMMANDS = {
     "rerun": "run one case of a winner again from its best-case-N.json, and compare",
     "export": "write the winner as a Python package that launches it, or the baseline where it does not fit",
     "import": "make trials of problems in PyTorch (Model, get_inputs, get_init_inputs), or report on them",
+    "cost-sheet": "write prices and workload as a CSV file, every field explained, to be filled in",
     "prices": "print a model's list price for the config",
     "init": "make a folder with a trial of one's own",
 }
@@ -95,6 +96,8 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
             one.add_argument("second", metavar="B")
         case "try":
             one.add_argument("draft", type=Path, metavar="FILE", help="JSON in the form of schema.json")
+        case "cost-sheet":
+            one.add_argument("--out", type=Path, default=Path("costs.csv"), metavar="FILE", help="where to (costs.csv)")
         case "prices":
             one.add_argument("model", metavar="MODEL")
         case "receipt":

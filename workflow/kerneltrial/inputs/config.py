@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from kerneltrial.inputs.cost_sheet import with_sheet
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
@@ -95,8 +96,9 @@ def read(path: Path, overrides: Mapping[str, Any], folder: Path | None = None) -
     document = read_document(path)
     if not isinstance(document, dict):
         raise InputProblem(f"{path}: must hold keys, such as trial: NAME")
-    config = _converted(_overridden(document, overrides, path.name), path.name)
-    _check_paths(config, path.parent if folder is None else folder, path.name)
+    folder = path.parent if folder is None else folder
+    config = _converted(with_sheet(_overridden(document, overrides, path.name), folder, path.name), path.name)
+    _check_paths(config, folder, path.name)
     return config
 
 
@@ -110,7 +112,7 @@ def check(mapping: Mapping[str, Any], folder: Path, where: str = "config.yaml") 
     InputProblem
         One line: a wrong key, type or value; a missing file; or what `check_files` finds.
     """
-    config = _converted(_overridden({}, mapping, where), where)
+    config = _converted(with_sheet(_overridden({}, mapping, where), folder, where), where)
     _check_paths(config, folder, where)
     check_files(config, folder, where)
     return config
