@@ -51,7 +51,7 @@ def test_what_spreadsheets_write_is_read(start: str, tmp_path: Path) -> None:
         ("", ""),
     ]
     read = sheet(tmp_path, "\r\n".join([start, *(mark.join(line) for line in cells)]))
-    assert read["workload"] == {"example": False, "calls_per_month": {"large": 4_000_000_000}}
+    assert read["workload"] == {"example": False, "calls_per_month": {"large": 40_000_000_000}}
     assert read["prices"] == {"gpu_hour_usd": Decimal("2.75")}
 
 
