@@ -2,13 +2,15 @@
 //
 // The parameters are macros, defined above this text for each configuration:
 //   THREADS  of a block
-//   COPIES   histograms of a block in shared memory: warps of the same rest share one
+//   COPIES   histograms of a block in shared memory: warps of the same rest share one; 32: one a lane, in its own bank
 //   BYTES    of one load: 1, 4 or 16
 //   RUNS     1: a thread counts equal neighbours in a register and adds them at once; 0: one addition a byte
 //   MERGE    0: bins are cleared in a first launch, blocks add to them; 1: blocks write theirs, a second launch adds;
 //            2: blocks write theirs, and the one with the last ticket adds
 
-constexpr int BINS = 256, PITCH = BINS + 1;  // copies begin in different banks
+constexpr bool LANES = COPIES == 32;
+constexpr int BINS = 256, PITCH = LANES ? BINS : BINS + 1;  // copies of warps begin in different banks
+constexpr int STRIDE = LANES ? 32 : 1;                      // from bin to bin of a copy
 
 struct Counter {
     int* bins;
@@ -24,12 +26,12 @@ struct Counter {
             }
             ++count;
         } else {
-            atomicAdd(bins + byte, 1);
+            atomicAdd(bins + byte * STRIDE, 1);
         }
     }
 
     __device__ __forceinline__ void flush() {
-        if (RUNS == 1 && count > 0) atomicAdd(bins + value, count);
+        if (RUNS == 1 && count > 0) atomicAdd(bins + value * STRIDE, count);
     }
 
     __device__ __forceinline__ void add_word(unsigned word) {
@@ -49,7 +51,7 @@ histogram(const unsigned char* __restrict__ x, int* counts, int* partial, int* t
     __shared__ int own[COPIES * PITCH];
     for (int i = threadIdx.x; i < COPIES * PITCH; i += THREADS) own[i] = 0;
     __syncthreads();
-    Counter counter(own + threadIdx.x / 32 % COPIES * PITCH);
+    Counter counter(LANES ? own + threadIdx.x % 32 : own + threadIdx.x / 32 % COPIES * PITCH);
     const int first = blockIdx.x * THREADS + threadIdx.x, stride = gridDim.x * THREADS, whole = n / BYTES;
     for (int i = first; i < whole; i += stride) {
         if constexpr (BYTES == 16) {
@@ -67,7 +69,7 @@ histogram(const unsigned char* __restrict__ x, int* counts, int* partial, int* t
     for (int bin = threadIdx.x; bin < BINS; bin += THREADS) {
         int sum = 0;
 #pragma unroll
-        for (int c = 0; c < COPIES; ++c) sum += own[c * PITCH + bin];
+        for (int c = 0; c < COPIES; ++c) sum += LANES ? own[bin * 32 + (c + bin) % 32] : own[c * PITCH + bin];
         if constexpr (MERGE == 0) {
             if (sum != 0) atomicAdd(counts + bin, sum);
         } else {
