@@ -9,6 +9,7 @@ from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks
 from kerneltrial.devices.cpu.logs import Tallies
+from kerneltrial.devices.cpu.printing import Prints
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.devices.cpu.scheduler import SPINNING
 from kerneltrial.inputs.calls import ResolvedLaunch
@@ -32,6 +33,9 @@ def run_together(
         held += worker.bytes
         if held > MOST_BYTES:
             raise unsupported_feature(f"a cooperative launch whose blocks hold more than {MOST_BYTES} bytes together")
+    prints = Prints() if kernel.prints else None
+    for worker in workers:
+        worker.set(**(prints.fields() if prints else {}))
     finding = None
     going, resume = list(workers), False
     while going and finding is None:
@@ -48,5 +52,5 @@ def run_together(
         going, resume = spinning, True
     return Launched(
         finding, budget, sum(w.get("barriers") for w in workers), workers[0].shared_bytes, blocks_checked=False,
-        noncoherent=any(w.get("noncoherent") for w in workers),
+        noncoherent=any(w.get("noncoherent") for w in workers), prints=prints,
     )  # fmt: skip

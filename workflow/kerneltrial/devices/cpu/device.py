@@ -24,6 +24,7 @@ from kerneltrial.records.roofline import Ceilings
 ARCH = "sm_80"
 """PTX is compiled for this architecture: the newest whose instructions the table covers."""
 
+_LONGEST_PRINT = 1500
 _UNCHECKED = {
     "all": ("races within a block in global memory",),
     "bounds": (
@@ -72,6 +73,7 @@ class _Ended:
 
     launched: list[Launched]
     finding: Finding | None
+    arena: Arena
 
 
 class LoadedCpu:
@@ -80,6 +82,7 @@ class LoadedCpu:
     def __init__(self, binary: Binary, code: MachineCode) -> None:
         self._module = parse(binary.ptx)
         self._code = code
+        self._has_printed = False
         self._kernels: dict[tuple[str, Level, bool], Kernel] = {}
 
     def kernel(self, entry: str, level: Level, cooperative: bool = False) -> Kernel | None:
@@ -117,9 +120,9 @@ class LoadedCpu:
 
     def _unlooked(self, call: Call, ended: "_Ended", level: Level) -> list[str]:
         """What this call, and not every one, leaves unchecked."""
+        found = self._printed(ended)
         if level != "all":
-            return []
-        found = []
+            return found
         if not all(launched.blocks_checked for launched in ended.launched):
             found.append(
                 "races between blocks in global memory: a cooperative launch, too many blocks, or too much memory"
@@ -129,6 +132,17 @@ class LoadedCpu:
         if any((k := self._kernel_of(launch, level)) and k.partial_barriers for launch in call.launches):
             found.append("races in shared memory between threads that a barrier of some threads does not order")
         return found
+
+    def _printed(self, ended: "_Ended") -> list[str]:
+        """What the first call that printed told; nothing is kept of later ones, or each draw would tell its values."""
+        prints = [launched.prints for launched in ended.launched if launched.prints and launched.prints.calls]
+        if not prints or self._has_printed:
+            return []
+        self._has_printed = True
+        calls = sum(p.calls for p in prints)
+        texts = [text for p in prints for text in p.texts(ended.arena)]
+        kept = f"printf, which no check compares; {calls} calls in the first run that printed: " + " | ".join(texts)
+        return [kept[:_LONGEST_PRINT]]
 
     def count(self, call: Call, values: Values, conditions: Conditions) -> Counts:
         """Counts of one call."""
@@ -154,10 +168,10 @@ class LoadedCpu:
         for launch in call.launches:
             kernel = self._kernel_of(launch, level)
             if kernel is None:
-                return _Ended(done, _missing(launch))
+                return _Ended(done, _missing(launch), arena)
             wrong = refusal(kernel, launch)
             if wrong is not None:
-                return _Ended(done, wrong)
+                return _Ended(done, wrong, arena)
             tallies = counter.start(kernel) if counter else None
             launched = _run(kernel, launch, arena, budget, tallies)
             if counter and tallies:
@@ -165,8 +179,8 @@ class LoadedCpu:
             done.append(launched)
             budget = launched.budget
             if launched.finding is not None:
-                return _Ended(done, launched.finding)
-        return _Ended(done, None)
+                return _Ended(done, launched.finding, arena)
+        return _Ended(done, None, arena)
 
 
 def _run(

@@ -100,12 +100,22 @@ class _Flattener:
             self._append(Instruction("trap", (), None, False, call.line))
             return
         callee = self.module.functions.get(name)
+        if name == "vprintf" and callee is None:
+            self._print(call, results, arguments)
+            return
         if callee is None or callee.entry:
             raise unsupported_feature(f"call of {name}")
         if name in callers:
             raise unsupported_feature(f"recursion of {name}")
         assert isinstance(results, Group)
         self._enter(call, callee, _slots(results, call), _slots(arguments, call), callers)
+
+    def _print(self, call: Instruction, results: Operand, arguments: Operand) -> None:
+        slots = [*_slots(results, call), *_slots(arguments, call)]
+        if [self.flat.slots[slot].size for slot in slots] != [4, 8, 8]:
+            raise unsupported_feature("call of vprintf with other parameters than it has")
+        operands = tuple(SlotSymbol(slot, 0) for slot in slots)
+        self._append(Instruction("vprintf", operands, None, False, call.line))
 
     def _enter(
         self, call: Instruction, callee: Function, results: list[int], arguments: list[int], callers: tuple[str, ...]

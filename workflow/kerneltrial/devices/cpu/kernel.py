@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 from kerneltrial.devices.cpu import native
 from kerneltrial.devices.cpu.blocks import Step
@@ -30,11 +31,19 @@ class Kernel:
     shares: bool = False
     """Set once blocks of a launch were found to meet in global memory: the next launch does not try cores again."""
 
+    @cached_property
+    def prints(self) -> bool:
+        """Whether it calls printf."""
+        return any(site.kind == "print" for site in self.sites)
+
     @property
     def separable(self) -> bool:
         """Whether `parallel` can see all that a block does in global memory: plain loads and stores of its own."""
-        meets = any(s.space == "generic" or (s.space == "global" and s.kind == "update") for s in self.sites)
-        return self.level == "bounds" and not meets and not self.shares
+        return self.level == "bounds" and not (self._meets or self.shares or self.prints)
+
+    @cached_property
+    def _meets(self) -> bool:
+        return any(s.space == "generic" or (s.space == "global" and s.kind == "update") for s in self.sites)
 
     @property
     def address(self) -> int:

@@ -12,6 +12,7 @@ from kerneltrial.devices.cpu.faults import Fault, explain
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
+from kerneltrial.devices.cpu.printing import Prints
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.devices.device import Refused
@@ -29,6 +30,7 @@ class Launched:
     races between blocks were looked for (or could not be: there is one block).
 
     `noncoherent`: under all checks, such a load met memory that the launch may write; a card may give older bytes.
+    `prints` is what a kernel that can print did print.
     """
 
     finding: Finding | None
@@ -37,6 +39,7 @@ class Launched:
     shared_bytes: int
     blocks_checked: bool
     noncoherent: bool
+    prints: Prints | None = None
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
@@ -237,10 +240,12 @@ def run_launch(
     between_blocks = _BetweenBlocks(kernel, launch, arena)
     worker = Worker(kernel, launch, arena, budget, range(number_of_blocks(launch)))
     worker.set(**(tallies.fields() if tallies else {}), **between_blocks.fields())
+    prints = Prints() if kernel.prints else None
+    worker.set(**(prints.fields() if prints else {}))
     finding = None if worker.run() else worker.finding()
     return Launched(
         finding, worker.get("budget"), worker.get("barriers"), worker.shared_bytes, between_blocks.checked,
-        bool(worker.get("noncoherent")),
+        bool(worker.get("noncoherent")), prints,
     )  # fmt: skip
 
 

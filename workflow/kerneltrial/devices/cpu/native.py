@@ -10,6 +10,7 @@ from typing import Any
 from kerneltrial.devices.cpu import (
     asynchronous,
     barriers,
+    printing,
     races,
     races_global,
     reach,
@@ -150,13 +151,21 @@ def _fresh_machine(effort: Effort) -> Any:
     )
 
 
-_CALLED = ("kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait", *reach.SYMBOLS)
+_CALLED = ("kt_print", "kt_fence", "kt_arrive", "kt_copy_start", "kt_copy_wait", *reach.SYMBOLS)
 
 
 @cache
 def _runtime_text() -> str:
     copies = (asynchronous.kt_copy_start, asynchronous.kt_copy_wait)
-    makers = (*barriers.PARTS, *scheduler.PARTS, races.kt_shared, *races_global.PARTS, *tally.PARTS, *copies)
+    makers = (
+        *barriers.PARTS,
+        *scheduler.PARTS,
+        races.kt_shared,
+        printing.kt_print,
+        *races_global.PARTS,
+        *tally.PARTS,
+        *copies,
+    )
     parts = [*(maker() for maker in makers), *reach.parts()]
     return module([function for function, _ in parts], [body for _, body in parts])
 
