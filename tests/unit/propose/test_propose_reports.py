@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 from propose_doubles import DEVICE, play
 
-from kerneltrial.propose.history import History
+from kerneltrial.propose.history import History, Resources
 from kerneltrial.propose.proposer import Draft, assemble
 from kerneltrial.propose.search.reports import Compiles, DoesNot, Refined, Report, Silent
 from kerneltrial.propose.search.search import COMPILED, Search
@@ -79,6 +80,25 @@ def test_registers_and_spills_of_the_compiler_overrule_the_guess_of_the_space(sp
 def test_a_compiler_that_says_nothing_changes_nothing(space: Space) -> None:
     plain = parameters(made(space, None).propose(NONE, 4))
     assert parameters(made(space, Compiler(lambda _: Silent())).propose(NONE, 4)) == plain
+
+
+def test_resources_of_earlier_builds_count_where_reports_do(space: Space) -> None:
+    """On `cpu` they do not: counts know no registers."""
+
+    def with_resources(history: History) -> History:
+        heavy = [
+            msgspec.structs.replace(
+                one, resources=Resources(registers=255 - index, shared_bytes=200_000, spilled_bytes=900 * index)
+            )
+            for index, one in enumerate(history.tried)
+        ]
+        return History(history.iterations, history.attempts, tuple(heavy))
+
+    search = made(space, None)
+    history = play(search, lambda found: 1.0 / found["DEPTH"], iterations=2, count=4)
+    assert parameters(search.propose(with_resources(history), 4)) == parameters(search.propose(history, 4))
+    silent = made(space, Compiler(lambda _: Silent()))
+    assert parameters(silent.propose(with_resources(history), 4)) != parameters(silent.propose(history, 4))
 
 
 def test_more_registers_spills_and_shared_memory_never_look_faster(space: Space) -> None:

@@ -62,8 +62,9 @@ class Search:
         tried = self._tried(history)
         left = [row for row in range(len(self.space.configurations)) if row not in tried]
         refined = Refined(self.terms, self.points.guess)
-        for row_tried, earlier in tried.items():
-            refined.add(row_tried, earlier.resources)
+        if self.compile is not None:  # where reports count, those of earlier builds do too
+            for row_tried, earlier in tried.items():
+                refined.add(row_tried, earlier.resources)
         batch = Batch(known_from(tried), refined, left, list(tried), COMPILED * count if self.compile else 0)
         drafts: list[Draft | Unusable] = []
         for slot in range(count):
