@@ -119,11 +119,31 @@ def _traced(op: str, args: dict, shape: tuple[int, ...] = (4,)) -> Traced:
         (_traced("aten.relu.default", {"self": {"$": "x0"}}, (5,)), "worked out as"),
         (_traced("aten.relu_.default", {"self": {"$": "x0"}}), "changes an input"),
         (_traced("aten.clone.default", {"self": {"$": "x0"}}), "nothing is computed"),
+        (_traced("aten.cumsum.default", {"self": {"$": "x0"}, "dim": "__import__('os')#%d"}), "is no number"),
+        (_traced("aten.add.Tensor", {"self": {"$": "x0"}, "other": "__import__('os')"}), "in this form is not known"),
+        (_traced("aten.sum.dim_IntList", {"self": {"$": "x0"}, "dim": {"a": "b"}}), "in this form is not known"),
     ],
 )
 def test_what_a_child_makes_up_is_refused(traced, said):
     with pytest.raises(InputProblem, match=said):
         lowered(traced)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"torch": '2.0"""\nimport os'},
+        {"outputs": ["os"]},
+        {"outputs": ["n1\n"]},
+        {"nodes": [{"name": "np", "op": "aten.relu.default", "args": {}, "shape": [4], "dtype": "float32"}]},
+    ],
+    ids=str,
+)
+def test_words_that_would_become_other_code_are_no_message(change):
+    good = msgspec.to_builtins(_traced("aten.relu.default", {"self": {"$": "x0"}}))
+    assert msgspec.convert(good, Traced).outputs == ("n1",)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({**good, **change}, Traced)
 
 
 def test_bounds_go_from_none_to_the_values_that_were_seen():

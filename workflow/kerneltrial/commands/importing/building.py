@@ -48,6 +48,12 @@ class Building:
         if math.prod(node.shape) > _MOST_ELEMENTS:
             raise InputProblem(f"{node.op} makes {math.prod(node.shape)} elements; at most {_MOST_ELEMENTS} are taken")
         self.nodes[node.name] = node
+        try:
+            self._add(node)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError):
+            raise InputProblem(f"{node.op} in this form is not known") from None
+
+    def _add(self, node: Node) -> None:
         space, _, rest = node.op.partition(".")
         word = rest.partition(".")[0] if space in ("aten", "prims") else node.op
         inplace = word.endswith("_") and not word.startswith("_")
@@ -93,7 +99,12 @@ class Building:
         kind: Kind,
         attributes: Mapping[str, Any] | None = None,
     ) -> str:
-        op = Op(name, form, tuple(operands), tuple(shape), kind, dict(attributes or {}))
+        words = dict(attributes or {})
+        if not all(one in self.shapes if isinstance(one, str) else _is_plain(one) for one in operands):
+            raise InputProblem(f"{name}: an operand is no tensor and no number")
+        if not all(key == "fn" or _is_plain(value) for key, value in words.items()):
+            raise InputProblem(f"{name}: what says how {form} is done is no number")
+        op = Op(name, form, tuple(operands), tuple(shape), kind, words)
         self.ops[name], self.shapes[name], self.kinds[name] = op, op.shape, kind
         return name
 
@@ -292,6 +303,13 @@ class Building:
         source = args["self"]
         dims = [d % len(self.shapes[source]) for d in args["dims"]]
         self.put(node.name, "flip", (source,), node.shape, self.kinds[source], {"dims": dims})
+
+
+def _is_plain(value: Any) -> bool:
+    """Numbers, or lists of them: what was handed over becomes text that runs, so that nothing else may be in it."""
+    if isinstance(value, list | tuple):
+        return all(_is_plain(one) for one in value)
+    return isinstance(value, bool | int | float)
 
 
 def _list(value: Any, rank: int) -> list[int]:

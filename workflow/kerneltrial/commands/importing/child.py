@@ -108,7 +108,8 @@ class _Problem:
 
     def _tensors(self) -> dict[str, tuple[str, str, Any]]:
         """By the contract's name: role, torch's name or the input's place, tensor."""
-        torch, found = self.torch, {}
+        torch = self.torch
+        found: dict[str, tuple[str, str, Any]] = {}
         named = [
             *(("input", str(i), one) for i, one in enumerate(self.inputs) if isinstance(one, torch.Tensor)),
             *(("parameter", name, one) for name, one in self.model.named_parameters()),
@@ -122,7 +123,7 @@ class _Problem:
                 raise _Refused(f"{role} {name} is sparse or quantised; only plain tensors can be inputs")
             if role != "buffer":
                 _kind(tensor, f"{role} {name}")
-            mine = f"x{name}" if role == "input" else "w_" + "".join(c if c.isalnum() else "_" for c in name.lower())
+            mine = f"x{name}" if role == "input" else _weight(name, found)
             found[mine] = (role, name, tensor.detach())
         return found
 
@@ -254,6 +255,13 @@ class _Reading:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         return str(value)
+
+
+def _weight(name: str, taken: dict[str, Any]) -> str:
+    """The contract's name of a weight: its own, or a number where that is long, strange or taken."""
+    word = "w_" + name.lower().replace(".", "_")
+    plain = word.isascii() and word.replace("_", "").isalnum() and len(word) <= 50
+    return word if plain and word not in taken else f"w_{len(taken)}"
 
 
 def _kind(tensor: Any, what: str) -> Any:

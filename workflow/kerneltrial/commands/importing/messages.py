@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from kerneltrial.records.record import Record
 
-Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,60}(?!\n)$")]
+# x0 is an input, w_... a weight, c3 a constant, n4 an operation: no other word can be a variable of what is written
+Name = Annotated[str, Meta(pattern=r"^([xcn][0-9]{1,6}|w_[a-z0-9_]{1,50})(?!\n)$")]
 Kind = Literal["float32", "int32", "int64", "bool"]
 Shape = Annotated[tuple[Annotated[int, Meta(ge=0, lt=2**31)], ...], Meta(max_length=8)]
 
@@ -30,7 +31,7 @@ class Node(Record):
     """One operation. An argument `{"$": NAME}` names an earlier node or a tensor; the others are plain values."""
 
     name: Name
-    op: str
+    op: Annotated[str, Meta(max_length=100)]
     args: dict[str, Any]
     shape: Shape
     dtype: Kind
@@ -60,7 +61,7 @@ class Traced(Record, tag_field="state", tag="traced"):
     nodes: Annotated[tuple[Node, ...], Meta(max_length=2000)]
     outputs: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=8)]
     evaluated: bool
-    torch: str
+    torch: Annotated[str, Meta(pattern=r"^[0-9A-Za-z.+_-]{1,40}(?!\n)$")]
 
 
 class Cannot(Record, tag_field="state", tag="cannot"):

@@ -33,6 +33,8 @@ _AGREE = 1e-9
 def ladder(given: Sequence[Given]) -> Iterator[tuple[str, Bounds]]:
     """Bounds of float inputs from wide to narrow, each with a word for it."""
     floats = [one for one in given if one.dtype == "float32"]
+    if not all(math.isfinite(one.low) and math.isfinite(one.high) for one in given):
+        raise InputProblem("a tensor that it comes with is not finite")
     for word, low in (
         ("signed", None),
         ("not negative where it was not", 0.0),
