@@ -1,10 +1,15 @@
 """What a newcomer's first commands say: init, a lock that a run would refuse, a mistyped command."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from kerneltrial.__main__ import main
+
+CLONE = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -15,6 +20,30 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert capsys.readouterr().err == ""
     monkeypatch.chdir(tmp_path / "mine")
     return tmp_path / "mine"
+
+
+def test_the_starter_config_has_every_key_of_the_shipped_one_and_its_comments(started: Path) -> None:
+    def keys(value: Any, path: str = "") -> Iterator[str]:
+        if isinstance(value, dict) and not path.endswith("calls_per_month"):
+            for key, inner in value.items():
+                yield from keys(inner, f"{path}.{key}")
+        else:
+            yield path
+
+    text, shipped = (started / "config.yaml").read_text(), (CLONE / "config.yaml").read_text()
+    assert sorted(keys(yaml.safe_load(text))) == sorted(keys(yaml.safe_load(shipped)))
+    comments = [line.partition("#")[2] for line in text.splitlines() if "#" in line]
+    gone = {line.partition("#")[2] for line in shipped.splitlines()[1:] if "#" in line} - set(comments)
+    assert gone == set(), "the starter's config.yaml lacks these comments: copy them from the root's"
+
+
+def test_init_says_which_key_runs_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mine"]) == 0
+    assert "end_to_end.words: [python3, app.py]" in capsys.readouterr().out
+    assert "set end_to_end.words to [python3, app.py]" in (tmp_path / "mine/config.yaml").read_text()
 
 
 def _edit(path: Path, old: str, new: str) -> None:

@@ -255,12 +255,12 @@ def test_honest_twin(name: str) -> None:
     assert results[0].outputs == results[1].outputs
 
 
-def test_what_bounds_leaves_out_is_named() -> None:
+def test_bounds_leaves_races_out_and_leaves_saying_it_to_who_asked() -> None:
+    """The judge names the cases in which it asked for bounds alone; a flat line from here would contradict the rest."""
     pair = PAIRS["race between warps"]
     assert _run(pair, pair.bad, "bounds").completed
-    words = " ".join(f.detail for f in _run(pair, pair.honest, "bounds").unchecked)
-    assert "races in shared memory" in words
-    assert "never written" in words
+    assert _run(pair, pair.honest, "bounds").unchecked == ()
+    assert "races within a block in global memory" in _run(pair, pair.honest, "all").unchecked[0].detail
 
 
 def test_a_lane_that_took_no_part_gives_poison() -> None:

@@ -9,6 +9,7 @@ import pytest
 from judge_doubles import Arrays, FakeRunner, binary, built, cases, contract, multiply, plan, setup, subject
 
 from kerneltrial.devices.device import Conditions
+from kerneltrial.judge.levels import Levels, Sized, left_out
 from kerneltrial.judge.setup import JudgeProblem
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case, Cases
@@ -34,7 +35,8 @@ def test_an_honest_kernel_is_valid(tmp_path: Path) -> None:
     assert all(v.valid and not v.findings for v in outcome.cases)
     assert {"oracle", "two_poisons", "history", "screen", "device:all"} <= set(outcome.checks)
     assert [finding.detail for finding in outcome.unchecked] == [
-        "races and uninitialised reads in middle_k, middle_m, middle_n, far_m, far_n, far_k: too large to look at"
+        "races, reads of memory that was never written, barriers that not all threads reach, in middle_k, middle_m, "
+        "middle_n, far_m, far_n, far_k: too large to look at"
     ]
 
 
@@ -353,6 +355,26 @@ def test_large_cases_are_run_with_bounds_only_and_that_is_told(tmp_path: Path) -
     assert levels.count("all") == 10 * 5 + 1  # the small case and four boundary shapes, each draw twice; and history
     assert {c.poison for c in runner.conditions} == {"nan", "huge", "plain"}
     assert len({c.offset_bytes for c in runner.conditions}) == 2
+
+
+@pytest.mark.parametrize(
+    ("every", "once", "told"),
+    [
+        ("", "", ["in any case: too large"]),
+        ("ab", "", []),
+        ("a", "", ["in b: too large"]),
+        ("a", "b", ["in b beyond the first run: large"]),
+        ("", "a", ["in b: too large", "in a beyond the first run: large"]),
+    ],
+)
+def test_what_only_bounds_were_looked_at_for_is_said_once_with_its_cases(
+    every: str, once: str, told: list[str]
+) -> None:
+    call = subject().call(contract(), {"m": 1, "n": 1, "k": 1})
+    sized = [Sized(case=name, operations=1, call=call) for name in "ab"]
+    found = left_out(sized, Levels(every=frozenset(every), once=frozenset(once)))
+    assert [f.detail.startswith("races, reads of memory") for f in found] == [True] * len(told)
+    assert all(words in f.detail for words, f in zip(told, found, strict=True))
 
 
 def test_kernels_of_large_shapes_only_are_looked_at_closely_once(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ class Conditions(Record):
     `plain` ordinary numbers, other ones at every element, drawn from `seed` (`devices.poison` says how).
     `offset_bytes` shifts every buffer from its usual address. `fence` wants each buffer in pages of its own between
     pages that nobody may touch, at the start or at the end of them, and inputs that can only be read. `checks` is `all`
-    or `bounds`; a device that can do less says so in `Run.unchecked`. `budget_instructions` bounds the executed thread
-    instructions on `cpu`. `order` is the one in which a device that runs blocks and threads one after the other takes
-    them; a card takes its own.
+    or `bounds`, as the asker then says; a device that can do less says so in `Run.unchecked`.
+    `budget_instructions` bounds the executed thread instructions on `cpu`. `order` is the one in which a device that
+    runs blocks and threads one after the other takes them; a card takes its own.
     """
 
     poison: Poison

@@ -16,6 +16,7 @@ from kerneltrial.records.reason import Finding, Reason
 
 BUDGET_OPERATIONS: Final = 150_000_000  # over all runs: about half a second with every check on
 ONCE_OPERATIONS: Final = 100_000_000  # of one run
+_CLOSELY: Final = "races, reads of memory that was never written, barriers that not all threads reach"
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,15 @@ def choose(cases: Sequence[Sized], runs: int) -> Levels:
 
 
 def left_out(cases: Sequence[Sized], levels: Levels) -> tuple[Finding, ...]:
-    """What was not looked at, in words."""
+    """What was not looked at, in words, and in which cases; a device at `bounds` does not say it."""
     never = [c.case for c in cases if c.case not in levels.every and c.case not in levels.once]
     partly = [c.case for c in cases if c.case in levels.once]
     findings = []
     if never:
-        findings.append(_finding(f"races and uninitialised reads in {_listed(never)}: too large to look at"))
+        where = "in any case" if len(never) == len(cases) else f"in {_listed(never)}"
+        findings.append(_finding(f"{_CLOSELY}, {where}: too large to look at"))
     if partly:
-        findings.append(_finding(f"races and uninitialised reads in {_listed(partly)} beyond the first run: large"))
+        findings.append(_finding(f"{_CLOSELY}, in {_listed(partly)} beyond the first run: large"))
     return tuple(findings)
 
 
