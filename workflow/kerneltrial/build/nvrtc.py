@@ -1,11 +1,13 @@
 """NVRTC in a child: one CUDA C++ source in, PTX and machine code of the same compile out. Needs no driver."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from kerneltrial.build.messages import Compiled, CompilerReply, NvrtcRequest, Refusal
+from kerneltrial.sandbox import libc
 
 NAME = "candidate.cu"
 # What the C library's headers define and NVRTC has none of; the line directive keeps the source's own line numbers.
@@ -53,10 +55,17 @@ def prepare() -> None:
 
 
 def serve(argument: bytes, requests: Any) -> None:
-    """The child's function: compile what each request holds."""
+    """The child's function: compile what each request holds.
+
+    NVRTC's output depends on where its memory lies. A thread of its own gets a heap of its own from glibc, at a place
+    that hardly depends on what this process did before (workflow/adr/0030-equal-binaries.md).
+    """
+    libc.large_blocks_on_the_heap()
     while (content := requests.get()) is not None:
         request = msgspec.msgpack.decode(content, type=NvrtcRequest)
-        requests.reply(msgspec.msgpack.encode(compile_source(request.source, request.options)))
+        with ThreadPoolExecutor(1) as apart:
+            reply = apart.submit(compile_source, request.source, request.options).result()
+        requests.reply(msgspec.msgpack.encode(reply))
 
 
 def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:

@@ -17,6 +17,7 @@ PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 ADDR_NO_RANDOMIZE = 0x0040000
+_M_MMAP_THRESHOLD = -3  # glibc's malloc.h
 _ASK = 0xFFFFFFFF  # personality(2): change nothing, return what is in force
 
 MACHINE = platform.machine()
@@ -65,6 +66,12 @@ def fixed_addresses() -> Iterator[bool]:
     finally:
         if not refused:
             _library().personality(ctypes.c_ulong(before))
+
+
+def large_blocks_on_the_heap() -> None:
+    """Have glibc map no block below 32 MiB by itself (its largest M_MMAP_THRESHOLD); nothing elsewhere."""
+    with contextlib.suppress(AttributeError):
+        _library().mallopt(_M_MMAP_THRESHOLD, 32 << 20)
 
 
 def die_with_parent() -> None:
