@@ -24,6 +24,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     `us` are microseconds of one warm call by performance case, as all configurations were timed, one after the other.
     `again_us` are those of the best, timed once more in random order within rounds; empty for the rest. `wrong` is
     empty where the configuration compiles and agrees with the oracle on every case.
+    Where `registers` is 0, the compiler told none.
     """
 
     parameters: tuple[int, ...]
