@@ -24,6 +24,9 @@ Values = Mapping[str, NDArray[np.generic]]
 Poison = Literal["nan", "huge", "plain"]
 
 
+Order = Literal["forward", "backward", "shuffled"]
+
+
 class Binary(Record):
     """What is loaded: PTX text (NUL-free UTF-8), and machine code where there is some (empty bytes where not)."""
 
@@ -36,11 +39,12 @@ class Conditions(Record):
 
     `poison` fills outputs, uninitialised scratch and margins: `nan` is all bits set, `huge` a large finite pattern,
     `plain` ordinary numbers, other ones at every element, drawn from `seed` (`devices.poison` says how).
-    `offset_bytes` shifts every buffer from its usual address. `fence` wants each buffer in pages of its own between
-    pages that nobody may touch, at the start or at the end of them, and inputs that can only be read. `checks` is `all`
-    or `bounds`, as the asker then says; a device that can do less says so in `Run.unchecked`.
+    `offset_bytes` is what addresses are a multiple of where it is not 0: each buffer is then shifted from its usual
+    address by a multiple of its own, drawn from `seed` (`devices.placement`). `fence` wants each buffer in pages of its
+    own between pages that nobody may touch, at the start or at the end of them, and inputs that can only be read.
+    `checks` is `all` or `bounds`, as the asker then says; a device that can do less says so in `Run.unchecked`.
     `budget_instructions` bounds the executed thread instructions on `cpu`. `order` is the one in which a device that
-    runs blocks and threads one after the other takes them; a card takes its own.
+    runs blocks and threads one after the other takes them (`shuffled`: drawn from `seed`); a card takes its own.
     """
 
     poison: Poison
@@ -48,7 +52,7 @@ class Conditions(Record):
     checks: Literal["all", "bounds"] = "all"
     budget_instructions: int = 2_000_000_000
     seed: int = 0
-    order: Literal["forward", "backward"] = "forward"
+    order: Order = "forward"
     fence: Literal["none", "start", "end"] = "none"
 
 

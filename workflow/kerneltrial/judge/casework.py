@@ -6,7 +6,8 @@ the case's name, the draw and the turn, so that the same trial sees the same byt
 
 Draws 0, 1, 2 … run once under the first conditions, then all again under the second. So between the two runs of a
 draw every other draw has run (A, B, A), on another fill of memory and at other addresses; their bytes must agree.
-The second run also takes blocks and threads in the other order, where the device is free to choose one.
+The second run also takes blocks and threads in another order, where the device is free to choose one: backward in even
+draws, shuffled in odd ones; and each buffer lies at an address of its own, at a multiple of what the contract promises.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kerneltrial.devices.device import Conditions, Poison, Refused, Run
+from kerneltrial.devices.device import Conditions, Order, Poison, Refused, Run
 from kerneltrial.inputs.calls import Call, in_place
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.judge.answers import Answers, Drawn, compare_all
@@ -32,6 +33,7 @@ from kerneltrial.records.validation import CaseVerdict, ErrorMeasure
 
 Level = Literal["all", "bounds"]
 OTHER_POISONS: Final[tuple[Poison, Poison]] = ("huge", "plain")
+OTHER_ORDERS: Final[tuple[Order, Order]] = ("backward", "shuffled")
 _NO_OTHER_ORDER: Final = Finding(
     reason=Reason.CHECK_ABSENT,
     detail="whether results hang on the order of blocks: one waits for another, and backward it would wait for ever",
@@ -175,20 +177,26 @@ class CaseWork:
     def _conditions(self, draw: int, turn: int, level: Level) -> Conditions:
         """Odd turns have another poison, another order, and addresses that keep no more than the promised alignment."""
         text = f"{self._setup.seed}\0{self._case.name}\0{draw}\0{turn}"
+        order = self._order(draw, turn)
         return Conditions(
             poison="nan" if turn % 2 == 0 else OTHER_POISONS[(draw + turn // 2) % 2],
             offset_bytes=self._setup.contract.alignment_bytes * turn,
             checks=level,
-            budget_instructions=self._budget(backward=turn % 2 == 1 and not self._subject.forward_only),
+            budget_instructions=self._budget(straight=order == "forward"),
             seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little"),
-            order="forward" if turn % 2 == 0 or self._subject.forward_only else "backward",
+            order=order,
             fence="none" if draw != self._fenced_draw else "start" if turn % 2 == 0 else "end",
         )
 
-    def _budget(self, backward: bool) -> int:
-        """Backward a wait for another block has no end: it gets no more than a plain kernel needs many times over."""
+    def _order(self, draw: int, turn: int) -> Order:
+        if turn % 2 == 0 or self._subject.forward_only:
+            return "forward"
+        return OTHER_ORDERS[(draw + turn // 2) % 2]
+
+    def _budget(self, straight: bool) -> int:
+        """Out of order a wait for another block may have no end: it gets what a plain kernel needs many times over."""
         whole = self._setup.protocol.budget_instructions
-        if not backward:
+        if straight:
             return whole
         work = evaluate(self._setup.contract.operations, self._case.dimensions)
         call = self._subject.call(self._setup.contract, self._case.dimensions)

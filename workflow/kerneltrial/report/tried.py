@@ -103,7 +103,7 @@ def _untried(inputs: Sequence[Array]) -> list[str]:
     """Values that no generated input has; of what is not bounded, those too large or too small."""
     floats = [array for array in inputs if is_float(array.dtype)]
     missing = [kind for kind in SPECIALS if kind != "huge" and any(kind not in array.specials for array in floats)]
-    found = [SPECIALS[kind] for kind in missing]
+    found = [SPECIALS[kind] for kind in missing] + (["negative zero"] if floats else [])
     for dtype in dict.fromkeys(array.dtype for array in floats if not _bounded(array)):
         low, high = DRAWN[dtype]
         apart = "zero and the special values apart" if len(missing) < len(SPECIALS) - 1 else "zero apart"

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.device import Conditions, DeviceProblem, Values
+from kerneltrial.devices.placement import offset_of
 from kerneltrial.devices.poison import MARGIN_DTYPE, poison_byte, poison_into
 from kerneltrial.inputs.calls import Buffer, Call
 
@@ -30,19 +31,19 @@ class Placed:
 class Arena:
     """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
     module-scope variables begin; `workspace` is where blocks of a cooperative launch meet. `poison` is the byte for
-    memory of threads and blocks, which is not in the arena; `backward` is how they run."""
+    memory of threads and blocks, which is not in the arena; `order` and `seed` say how they take turns."""
 
     def __init__(self, call: Call, values: Values, conditions: Conditions, image: tuple[bytes, bytes]) -> None:
         self._conditions = conditions
         self.poison = poison_byte(conditions)
-        self.backward = conditions.order == "backward"
+        self.order, self.seed = conditions.order, conditions.seed
         self.placed: dict[str, Placed] = {}
         position = at.MARGIN_BYTES
         for buffer in call.buffers:
             size = item_bytes(buffer.dtype)
             for extent in buffer.shape:
                 size *= extent
-            start = at.align_up(position, 256) + conditions.offset_bytes
+            start = at.align_up(position, 256) + offset_of(conditions, buffer.name)
             self.placed[buffer.name] = Placed(buffer, start, size)
             position = start + size + at.MARGIN_BYTES
         self.image_start = at.align_up(position, 256)

@@ -1,5 +1,6 @@
 """One launch on the host: parameters, the block's state, contexts, and what came of it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.printing import Prints
 from kerneltrial.devices.cpu.races import RECORD_BYTES
 from kerneltrial.devices.cpu.refusals import unsupported_feature
+from kerneltrial.devices.cpu.turns import turns
 from kerneltrial.devices.device import Refused
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
 from kerneltrial.records.reason import Finding, Reason, ReasonClass
@@ -176,6 +178,7 @@ class Worker:
             **_geometry(launch),
             **_of_kernel(kernel),
             **_of_arena(arena),
+            **_order(arena, launch),
             shared=self._shared.ctypes.data,
             params=self._parameters.ctypes.data,
             shared_bytes=self.shared_bytes,
@@ -229,8 +232,18 @@ def _of_arena(arena: Arena) -> dict[str, int]:
         "flags": arena.flags.ctypes.data,
         "globals": at.GLOBAL_BASE + arena.image_start,
         "poison": arena.poison * 0x01010101,
-        "backward": int(arena.backward),
     }
+
+
+def _order(arena: Arena, launch: ResolvedLaunch) -> dict[str, int]:
+    """Fields that say in which order blocks, warps and lanes take their turns. Lanes go up or down, as a coin says."""
+    blocks = turns(number_of_blocks(launch), arena.order, arena.seed)
+    warps = turns(-(-math.prod(launch.block) // 32), arena.order, arena.seed + 1)
+    down = arena.order == "backward" or (arena.order == "shuffled" and arena.seed % 2 == 1)
+    return {
+        "backward": int(down), "block_stride": blocks.stride, "block_shift": blocks.shift,
+        "warp_stride": warps.stride, "warp_shift": warps.shift,
+    }  # fmt: skip
 
 
 def run_launch(

@@ -19,6 +19,7 @@ _BLOCK_FIELDS = (
     "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
     "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
+    "block_stride", "block_shift", "warp_stride", "warp_shift",
     "first_block", "end_block", "read_mask", "marks", "workspace", "prints",
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}

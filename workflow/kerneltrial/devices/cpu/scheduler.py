@@ -2,8 +2,8 @@
 
 Warp by warp, each runnable lane runs until it ends, waits or fails. Lanes that wait for a collective go on once all
 lanes in their mask that still run are there. When nothing in the block can run, the threads wait at a barrier and are
-released together, or the block is deadlocked. The order is fixed, so a run is deterministic. It can be turned round:
-blocks of a grid, warps of a block and lanes of a warp then come last to first, as on a card they may.
+released together, or the block is deadlocked. The order is fixed, so a run is deterministic. It can be turned round or
+shuffled (`turns`): blocks of a grid, warps of a block and lanes of a warp then come as on a card they may.
 """
 
 from kerneltrial.devices.cpu import layout as at
@@ -11,11 +11,11 @@ from kerneltrial.devices.cpu.barriers import BARRIERS, BLOCK_PARAMETERS, bump, c
 from kerneltrial.devices.cpu.ir import Body
 
 
-def _turned(b: Body, index: str, end: str, type_: str = "i32") -> str:
-    """`index` of a loop over 0 <= index < end, or its mirror image where the launch runs backward."""
-    backward = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['backward'], 'i64')}, 0")
-    mirrored = b.op(f"sub {type_} {b.op(f'sub {type_} {end}, 1')}, {index}")
-    return b.op(f"select i1 {backward}, {type_} {mirrored}, {type_} {index}")
+def _turned(b: Body, place: str, count: str, what: str) -> str:
+    """Which of `count` blocks or warps (i64) takes this turn: see `turns`."""
+    stride, shift = (b.field("%blk", at.BLOCK[f"{what}_{part}"], "i64") for part in ("stride", "shift"))
+    far = b.op(f"mul i64 {place}, {stride}")
+    return b.op(f"urem i64 {b.op(f'add i64 {far}, {shift}')}, {count}")
 
 
 def release() -> tuple[str, Body]:
@@ -159,7 +159,8 @@ def run_block() -> tuple[str, Body]:
     b.place(start)
     seen.set(0)
     with b.loop(0, warps) as place:
-        warp = _turned(b, place, warps)
+        turn, of = (b.op(f"zext i32 {value} to i64") for value in (place, warps))
+        warp = b.op(f"trunc i64 {_turned(b, turn, of, 'warp')} to i32")
         low = b.op(f"shl i32 {warp}, 5")
         high = b.call("i32", "llvm.smin.i32", ("i32", b.op(f"add i32 {low}, 32")), ("i32", "%n"))
         statuses = b.op(f"call i32 @run_warp(ptr %blk, ptr %contexts, i32 {low}, i32 {high}, i32 {go.get()})")
@@ -262,7 +263,7 @@ def run_grid() -> tuple[str, Body]:
     blocks = b.op(f"mul i64 {b.op(f'mul i64 {size_x}, {size_y}')}, {size_z}")
     first, end = (b.field("%blk", at.BLOCK[name], "i64") for name in ("first_block", "end_block"))
     with b.loop(first, end, "i64") as place:
-        linear = _turned(b, place, blocks, "i64")
+        linear = _turned(b, place, blocks, "block")
         row = b.op(f"udiv i64 {linear}, {size_x}")
         indices = (f"urem i64 {linear}, {size_x}", f"urem i64 {row}, {size_y}", f"udiv i64 {row}, {size_y}")
         for axis, index in zip("xyz", indices, strict=True):

@@ -11,6 +11,7 @@ from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, r
 from kerneltrial.devices.cuda.memory import Guarded, buffer_bytes, freed, given_bytes
 from kerneltrial.devices.cuda.places import Fenced, Plain
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
+from kerneltrial.devices.placement import offset_of
 from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Buffer, Call
 from kerneltrial.records.counts import Counts
@@ -91,10 +92,11 @@ class CudaLoaded:
         return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),)
 
     def _placed(self, buffer: Buffer, conditions: Conditions) -> Guarded:
-        poison, offset, at = poison_byte(conditions), conditions.offset_bytes, conditions.fence
+        poison, offset, at = poison_byte(conditions), offset_of(conditions, buffer.name), conditions.fence
         if at == "none" or self._context.fences.absent:
             return Guarded(buffer, poison, place=Plain(buffer_bytes(buffer), offset, self._context.pool))
-        return Guarded(buffer, poison, place=Fenced(self._context.fences, buffer_bytes(buffer), offset, at))
+        shift = offset if at == "start" else conditions.offset_bytes
+        return Guarded(buffer, poison, place=Fenced(self._context.fences, buffer_bytes(buffer), shift, at))
 
     def _launch(self, call: Call, buffers: Sequence[Guarded]) -> None:
         queue = self._context.queue
