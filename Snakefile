@@ -1,5 +1,8 @@
 # A trial of one kernel: lock, qualification, prize, then iterations of propose, build, validate, time, holdout and cost,
 # then confirmation, decision and report. What a trial is about stands in config.yaml; README.md says how to read it.
+include: "workflow/rules/config.smk"
+
+
 configfile: "config.yaml"
 
 

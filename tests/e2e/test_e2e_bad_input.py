@@ -3,11 +3,14 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 
 pytestmark = pytest.mark.e2e
+
+CLONE = Path(__file__).resolve().parents[2]
 
 
 def problem(done):
@@ -63,6 +66,37 @@ def test_wrong_config_in_the_file(fresh, changes, words):
     fresh.config(**changes)
     line = refuse(fresh)
     assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b"date: 2026-12-01", b"date: 2026-13-01", ["config.yaml: prices.", "2026-13-01 is no day of the calendar"]),
+        (b"put your name here", b"Ren\xe9", ["config.yaml: is not UTF-8 text"]),
+        (b"languages: [cuda_cpp]", b"languages: " + b"[" * 3000, ["config.yaml: line", "nested more than 40 deep"]),
+        (b"iterations: ", b"iterations: 1\niterations: ", ["'iterations' stands twice"]),
+    ],
+    ids=["day", "latin-1", "nesting", "twice"],
+)
+def test_a_file_that_snakemake_would_stumble_over_is_one_line_before_it_does(fresh, old, new, words):
+    written = (CLONE / "workflow/kerneltrial/commands/starter/config.yaml").read_bytes()
+    (fresh.folder / "config.yaml").write_bytes(written.replace(old, new, 1))
+    line = refuse(fresh)
+    assert all(word in line for word in words), line
+    doctor = fresh.kerneltrial("doctor")
+    assert doctor.returncode == 3
+    assert words[-1] in doctor.stdout
+    assert "nothing is missing" not in doctor.stdout
+
+
+def test_a_second_whole_config_is_not_mixed_with_the_first(fresh):
+    shutil.copy(fresh.folder / "config.yaml", fresh.folder / "other.yaml")
+    line = refuse(fresh, "-n", "--configfile", "other.yaml")
+    assert "other.yaml: is a whole config" in line
+    assert "--replace-workflow-config" in line
+    assert fresh.snakemake("-n", "--configfile", "other.yaml", "--replace-workflow-config").returncode == 0
+    (fresh.folder / "part.yaml").write_text("iterations: 1\n")
+    assert fresh.snakemake("-n", "--configfile", "part.yaml").returncode == 0
 
 
 ORACLE = "cases/scale_add/oracle.py"

@@ -1,16 +1,6 @@
 # Checks the config, takes the trial's lock, sets stale records aside; and what the rules share.
-import os
-import sys
 from pathlib import Path
 
-BESIDE = Path(workflow.current_basedir).parent
-if (
-    BESIDE / "kerneltrial"
-).is_dir():  # a clone: the package beside these rules is the one that runs
-    sys.path.insert(0, str(BESIDE))
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(BESIDE), os.environ.get("PYTHONPATH")))
-    )
 from kerneltrial.dag import graph, prepared
 
 RUN = prepared.prepare(

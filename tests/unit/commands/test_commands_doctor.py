@@ -1,6 +1,8 @@
 """`kerneltrial doctor`: what is here, which device, what is missing."""
 
 import argparse
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.commands import doctor
+from kerneltrial.commands.init import STARTER
+from kerneltrial.inputs.installing import install
 from kerneltrial.records.device import Device
 
 
@@ -22,10 +26,45 @@ def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> 
     assert len(lines) <= 14
     assert any(line.startswith("device: ") for line in lines)
     assert "a trial here (config.yaml and Snakefile): no" in lines
-    assert lines[-1] == "nothing is missing: make a trial with `kerneltrial init DIR`"
-    for name in ("config.yaml", "Snakefile"):
-        (tmp_path / name).touch()
-    assert _told(capsys, tmp_path)[1][-1] == "nothing is missing: run `snakemake --cores 1`"
+    assert lines[-1].startswith("nothing is missing")
+    assert lines[-1].endswith(": make a trial with `kerneltrial init DIR`")
+    shutil.copytree(STARTER, tmp_path / "mine")
+    assert _told(capsys, tmp_path / "mine")[1][-1].endswith(": run `snakemake --cores 1`")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("date: 2026-12-01", "date: 2026-02-30", "prices.date: 2026-02-30 is no day"),
+        ("iterations: 2 ", "iterations: two ", "iterations: 'two' is not allowed"),
+        ("    large: ", "    larger: ", "workload.calls_per_month"),
+        ("trial: scale_add", "trial: [", "config.yaml: line"),
+    ],
+)
+def test_a_config_that_a_run_would_refuse_is_something_missing(capsys, tmp_path: Path, old, new, told) -> None:
+    shutil.copytree(STARTER, tmp_path / "mine")
+    config = tmp_path / "mine/config.yaml"
+    text = config.read_text()
+    assert old in text
+    config.write_text(text.replace(old, new, 1))
+    status, lines = _told(capsys, tmp_path / "mine")
+    assert status == 3
+    assert any(line.startswith("a trial here") and told in line for line in lines), lines
+    assert lines[-1] == "missing: a config without a mistake"
+
+
+def test_what_is_missing_for_a_model_is_not_forgotten_in_the_last_line(capsys, tmp_path: Path, monkeypatch) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "openai" else real(name))
+    status, lines = _told(capsys, tmp_path)
+    assert status == 0
+    assert any("missing openai: pip install -e '.[openai]' in the clone" in line for line in lines)
+    assert re.match(r"nothing is missing, the extras? (gpu and )?openai aside: ", lines[-1])
+
+
+def test_the_command_for_an_extra_is_that_of_a_clone_or_of_a_package(tmp_path: Path) -> None:
+    assert install("gpu") == "pip install -e '.[gpu]' in the clone"
+    assert install("gpu", tmp_path / "site-packages/kerneltrial") == "pip install 'kerneltrial[gpu]'"
 
 
 def test_a_missing_package_is_named_and_ends_in_status_3(capsys, tmp_path: Path, monkeypatch) -> None:

@@ -139,7 +139,7 @@ def test_without_torch_both_are_absent_and_say_what_to_install(contract, monkeyp
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     found = measured(contract)
     assert found == dict.fromkeys(
-        ("torch_eager", "torch_compile"), TorchFailed(why="torch is not installed: pip install 'kerneltrial[torch]'")
+        ("torch_eager", "torch_compile"), TorchFailed(why="torch is not installed: the extra torch brings it")
     )
 
 

@@ -67,7 +67,7 @@ def test_a_driver_that_cannot_be_used_is_told_in_the_fingerprint(monkeypatch: py
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_NEEDED", ("json", "no_such_package.core"))
     with pytest.raises(
-        DeviceProblem, match=r"no_such_package.core cannot be imported: pip install 'kerneltrial\[gpu\]'"
+        DeviceProblem, match=r"no_such_package.core cannot be imported: pip install -e '\.\[gpu\]' in the clone"
     ):
         opening.detect("cuda")
 

@@ -7,6 +7,9 @@ import platform
 import shutil
 from pathlib import Path
 
+from kerneltrial.inputs.installing import install
+from kerneltrial.records.problem import Problem
+
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
 OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
 FOR_A_MODEL = ("openai", "genai-prices")
@@ -15,8 +18,8 @@ FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 def run(_given: argparse.Namespace, root: Path) -> int:
     """Print the findings; 0 where a trial can run here, else 3."""
+    from kerneltrial.devices import opening
     from kerneltrial.devices.device import DeviceProblem
-    from kerneltrial.devices.opening import detect
     from kerneltrial.sandbox import means
 
     print(f"kerneltrial {_version('kerneltrial')}, Python {platform.python_version()}, {platform.platform()}")
@@ -24,12 +27,12 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     missing = [name for name in names if _version(name) is None]
     print("packages: " + ", ".join(f"{n} {_version(n) or 'MISSING'}" for n in names))
     gpu = [name for name in FOR_A_GPU if _version(name) is None]
-    print("for a GPU: " + (f"missing {', '.join(gpu)}: pip install 'kerneltrial[gpu]'" if gpu else "all there"))
+    print("for a GPU: " + (f"missing {', '.join(gpu)}: {install('gpu')}" if gpu else "all there"))
     model = [name for name in FOR_A_MODEL if _version(name) is None]
-    extra = f"missing {', '.join(model)}: pip install 'kerneltrial[openai]'" if model else "all there"
+    extra = f"missing {', '.join(model)}: {install('openai')}" if model else "all there"
     print(f"for a model: {extra}; OPENAI_API_KEY is {'set' if os.environ.get('OPENAI_API_KEY') else 'not set'}")
     try:
-        device = detect()
+        device = opening.detect()
         print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
         for name, value in sorted(device.fingerprint.items()):
             print(f"  {name}: {value}")
@@ -42,11 +45,28 @@ def run(_given: argparse.Namespace, root: Path) -> int:
         missing.append("a device")
     print("sandbox: " + ", ".join(f"{name}: {state}" for name, state in means.report().items()))
     ready = all((root / name).is_file() for name in ("config.yaml", "Snakefile"))
-    print(f"a trial here (config.yaml and Snakefile): {'yes' if ready else 'no'}")
+    wrong = _wrong(root) if ready else ""
+    print(f"a trial here (config.yaml and Snakefile): {wrong or ('yes' if ready else 'no')}")
+    missing += ["a config without a mistake"] if wrong else []
     print(f"disk: {shutil.disk_usage(root).free // 2**20} MiB free in {root}")
     following = "run `snakemake --cores 1`" if ready else "make a trial with `kerneltrial init DIR`"
-    print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing: {following}")
+    extras = [name for name, lacks in (("gpu", gpu), ("openai", model)) if lacks]
+    aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""
+    print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing{aside}: {following}")
     return 3 if missing else 0
+
+
+def _wrong(root: Path) -> str:
+    """What a run would refuse in the config here, in one line; nothing where it would start."""
+    from kerneltrial.dag.asked import readable
+    from kerneltrial.inputs.config import check_files, read
+
+    try:
+        readable(root)
+        check_files(read(root / "config.yaml", {}), root, "config.yaml")
+    except Problem as problem:
+        return " ".join(str(problem).removeprefix(f"{root}/").split())
+    return ""
 
 
 def _sanitizer() -> str:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.dag.asked import readable, stop
 from kerneltrial.dag.ending import Ending
 from kerneltrial.dag.environment import say_where_expired
 from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
-from kerneltrial.inputs.documents import read_document
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
 from kerneltrial.store.files import sweep, write_atomic
@@ -91,7 +91,7 @@ def prepare(
     changes nothing and says what a run would make again.
     """
     try:
-        _refuse_duplicate_keys(root)
+        readable(root)  # a Snakefile of an earlier version does not look first
         config = check(values, root, Path(files[-1]).name if files else "config.yaml")
         guard.announce_run()
         run = Prepared(config, root)
@@ -102,25 +102,19 @@ def prepare(
             run.ending.when_the_process_ends()
         return run
     except Problem as error:
-        _stop(str(error))
-
-
-def _refuse_duplicate_keys(root: Path) -> None:
-    """Snakemake's own reader takes the last of two equal keys without a word; ours refuses them."""
-    if (root / "config.yaml").is_file():
-        read_document(root / "config.yaml")
+        stop(str(error))
 
 
 def _ready(run: Prepared) -> None:
     folder = run.root / graph.results(run.trial)
     if not guard.only_run(folder):
-        _stop(f"{graph.results(run.trial)}: another run is at work here; wait for it to end, or use another trial name")
+        stop(f"{graph.results(run.trial)}: another run is at work here; wait for it to end, or use another trial name")
     if locked.sealed(run.config, run.root):
         return
     sweep(folder)
     wrong = locked.problem(run.config, run.root)
     if wrong:
-        _stop(wrong)
+        stop(wrong)
     write_atomic(run.root / run.config_path, canonical(builtins(run.config)))
     freshness.tidy(run.config, run.root)
     say_where_expired(run.trial, run.root)  # what measures refuses by itself
@@ -132,7 +126,7 @@ def _foretell(run: Prepared) -> None:
         return
     wrong = locked.problem(run.config, run.root)
     if wrong:
-        _stop(wrong)
+        stop(wrong)
     gone = freshness.tidy(run.config, run.root, dry=True)
     if gone:
         print(
@@ -140,7 +134,3 @@ def _foretell(run: Prepared) -> None:
             f"them back from {graph.results(run.trial)}/aside: {', '.join(gone)}",
             file=sys.stderr,
         )
-
-
-def _stop(line: str) -> NoReturn:
-    sys.exit(f"kerneltrial: {' '.join(line.split())}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from kerneltrial.devices.device import DeviceProblem, Opened
+from kerneltrial.inputs.installing import install
 from kerneltrial.records.device import Device, DeviceKind
 
 CPU_ARCH = "sm_80"
@@ -63,7 +64,7 @@ def _lacking() -> str:
         return "there is no NVIDIA driver on this machine"
     absent = [name for name in _NEEDED if not _importable(name)]
     if absent:
-        return f"{' and '.join(absent)} cannot be imported: pip install 'kerneltrial[gpu]'"
+        return f"{' and '.join(absent)} cannot be imported: {install('gpu')}"
     return ""
 
 

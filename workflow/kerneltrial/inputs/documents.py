@@ -45,7 +45,7 @@ def read_document(path: Path) -> Any:
             raise InputProblem("the file is empty; it must hold keys")
         return found
     except UnicodeDecodeError:
-        raise InputProblem(f"{path}: is not UTF-8 text") from None
+        raise InputProblem(f"{path}: is not UTF-8 text; save it as UTF-8") from None
     except InputProblem as fault:
         raise InputProblem(f"{path}: {fault}") from None
 

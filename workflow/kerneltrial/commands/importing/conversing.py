@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.commands.importing.messages import Answer, Cannot, Evaluate, Evaluated, Problem, Traced
+from kerneltrial.inputs.installing import install
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.record import Record
 from kerneltrial.sandbox.conversation import Conversation, Ended
@@ -22,7 +23,7 @@ CHILD = "kerneltrial.commands.importing.child"
 _SECONDS = 120
 _LIMITS = Limits(wall_s=600, cpu_s=300, memory_bytes=16 << 30, file_bytes=1 << 20)
 _PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # torch asks what the processor knows
-_NOT_THERE = "torch is not installed: pip install 'kerneltrial[torch]'"
+_NOT_THERE = f"torch is not installed: {install('torch')}"
 
 
 def require_torch() -> None:

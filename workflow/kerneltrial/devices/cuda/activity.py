@@ -94,7 +94,7 @@ def recorder() -> Recorder:
     try:
         from cupti import cupti
     except ImportError as error:
-        raise Absent(f"cupti-python cannot be imported ({error}): pip install 'kerneltrial[gpu]'") from error
+        raise Absent(f"cupti-python cannot be imported ({error}): the extra gpu brings it") from error
     except Exception as error:  # the loader's own errors, when libcupti is not found
         raise Absent(f"CUPTI cannot be loaded: {error}") from error
     return Recorder(cupti)

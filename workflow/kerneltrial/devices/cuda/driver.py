@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from kerneltrial.devices.device import DeviceProblem
+from kerneltrial.inputs.installing import install
 from kerneltrial.records.reason import Finding, Reason
 
 # After these the context is spent: no call in this process will succeed (CUDA driver API, "CUresult").
@@ -81,9 +82,7 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise DeviceProblem(
-            f"cuda: cuda.bindings cannot be imported ({error}): pip install 'kerneltrial[gpu]'"
-        ) from error
+        raise DeviceProblem(f"cuda: cuda.bindings cannot be imported ({error}): {install('gpu')}") from error
     return driver
 
 
@@ -144,6 +143,6 @@ def require_driver() -> int:
     if found // 1000 < wanted:
         raise DeviceProblem(
             f"cuda: the driver speaks CUDA {found // 1000}.{found % 1000 // 10}, the toolkit here is CUDA {wanted}: "
-            f"update the driver, or install 'kerneltrial[cuda{found // 1000}]'"
+            f"update the driver, or {install(f'cuda{found // 1000}')}"
         )
     return found

@@ -98,7 +98,7 @@ def _absent(contract: Contract) -> str:
     if any(array.role == "inout" for array in contract.arrays):
         return "the contract has an inout, which an expression does not change in place"
     if importlib.util.find_spec("torch") is None:
-        return "torch is not installed: pip install 'kerneltrial[torch]'"
+        return "torch is not installed: the extra torch brings it"
     return ""
 
 

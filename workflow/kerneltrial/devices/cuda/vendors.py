@@ -217,7 +217,7 @@ def _bindings() -> tuple[Any, Any]:
 
         cublasLt.get_version()
     except ImportError as error:
-        raise Absent("cuBLAS's bindings are not installed: pip install 'kerneltrial[gpu]'") from error
+        raise Absent("cuBLAS's bindings are not installed: the extra gpu brings them") from error
     except Exception as error:  # the library's loader has its own errors: each says what it looked for
         raise Absent(f"cuBLAS cannot be loaded: {str(error).splitlines()[0] if str(error) else error!r}") from error
     return cublasLt, cublas

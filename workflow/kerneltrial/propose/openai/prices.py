@@ -4,6 +4,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
 
+from kerneltrial.inputs.installing import install
 from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.records.terms import ModelPrices
 
@@ -19,7 +20,7 @@ def listed_prices(model: str, today: str) -> ModelPrices:
     try:
         from genai_prices import data_snapshot
     except ImportError:
-        raise ProposerProblem("prices: pip install 'kerneltrial[openai]', or write prices.model by hand") from None
+        raise ProposerProblem(f"prices: {install('openai')}, or write prices.model by hand") from None
     try:
         _, found = data_snapshot.get_snapshot().find_provider_model(model, None, None, None)
     except LookupError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kerneltrial.inputs.installing import install
 from kerneltrial.propose.openai.exchange import Request
 from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.propose.prompt.scrub import SECRET
@@ -60,7 +61,7 @@ def poster(model: Model, key: str) -> Post:
     try:
         import openai
     except ImportError:
-        raise ProposerProblem("proposer openai: pip install 'kerneltrial[openai]'") from None
+        raise ProposerProblem(f"proposer openai: {install('openai')}") from None
     client = openai.OpenAI(
         api_key=key, base_url=model.base_url or OPENAI, max_retries=0, timeout=float(model.timeout_s)
     )

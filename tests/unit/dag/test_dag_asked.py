@@ -1,0 +1,46 @@
+"""Config files are looked at before Snakemake reads them."""
+
+from pathlib import Path
+
+import pytest
+
+from kerneltrial.commands.init import STARTER
+from kerneltrial.dag import asked
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.yaml").write_bytes((STARTER / "config.yaml").read_bytes())
+    return tmp_path
+
+
+def test_a_right_config_passes_and_one_alone_may_be_absent(folder: Path, tmp_path_factory) -> None:
+    asked.look(folder, (), False)
+    asked.look(tmp_path_factory.mktemp("empty"), (), False)
+
+
+def test_a_second_whole_config_asks_for_the_option(folder: Path) -> None:
+    (folder / "b.yaml").write_bytes((folder / "config.yaml").read_bytes())
+    (folder / "part.yaml").write_text("iterations: 3\n")
+    with pytest.raises(SystemExit, match=r"^kerneltrial: b.yaml: is a whole config.*--replace-workflow-config"):
+        asked.look(folder, [str(folder / "b.yaml")], False)
+    asked.look(folder, ["b.yaml"], True)
+    asked.look(folder, ["part.yaml", "config.yaml"], False)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"prices: {date: 2026-13-01}", "prices.date: 2026-13-01 is no day of the calendar"),
+        (b"a: caf\xe9", "config.yaml: is not UTF-8 text"),
+        (b"a: " + b"[" * 5000, "nested more than 40 deep"),
+        (b"a: 1\na: 2", "'a' stands twice"),
+    ],
+)
+def test_what_snakemake_would_stumble_over_or_overlook_is_one_line(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(SystemExit) as ended:
+        asked.look(tmp_path, (), True)
+    assert str(ended.value).startswith("kerneltrial: config.yaml: ")
+    assert told in str(ended.value)
+    assert "\n" not in str(ended.value)

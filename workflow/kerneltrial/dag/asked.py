@@ -1,0 +1,85 @@
+"""Config files looked at before Snakemake reads or mixes them: what is wrong with one is one line and no traceback."""
+
+import datetime
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kerneltrial.inputs.documents import read_document
+from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.problem import Problem
+
+NAME = "config.yaml"
+_WHOLE = {"trial", "contract", "baseline", "cases", "oracle"}
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def look(root: Path, further: Sequence[str | Path], replacing: bool) -> None:
+    """End the process with one line where config.yaml cannot be read, or another whole config would be mixed into it.
+
+    `further` are the files of `--configfile`, `replacing` says whether `--replace-workflow-config` is given.
+    """
+    try:
+        readable(root)
+        if not replacing:
+            _refuse_mixture(root, further)
+    except Problem as error:
+        stop(str(error))
+
+
+@cache
+def readable(root: Path) -> None:
+    """Read config.yaml as strictly as stages do: Snakemake takes the last of two equal keys without a word.
+
+    Raises
+    ------
+    InputProblem
+        One line: no UTF-8, no YAML, too deep, a key twice, or a day that is in no calendar.
+    """
+    if not (root / NAME).is_file():
+        return
+    for key, day in _days("", _read(root, Path(NAME))):
+        try:
+            datetime.date.fromisoformat(day)
+        except ValueError as fault:
+            raise InputProblem(f"{NAME}: {key}: {day} is no day of the calendar ({fault})") from None
+
+
+def stop(line: str) -> NoReturn:
+    """End the process with a line."""
+    sys.exit(f"kerneltrial: {' '.join(line.split())}")
+
+
+def _refuse_mixture(root: Path, further: Sequence[str | Path]) -> None:
+    own = root / NAME
+    for name in further:
+        file = Path(name) if Path(name).is_absolute() else root / name
+        if not (own.is_file() and file.is_file()) or file.samefile(own):
+            continue
+        document = _read(root, file)
+        if isinstance(document, dict) and set(document) >= _WHOLE:
+            told = file.relative_to(root) if file.is_relative_to(root) else file
+            raise InputProblem(
+                f"{told}: is a whole config, and Snakemake would mix its keys with those of {NAME}; add the option "
+                "--replace-workflow-config, so that it takes that file's place"
+            )
+
+
+def _read(root: Path, file: Path) -> Any:
+    """The document; its problem names the file as the person did."""
+    try:
+        return read_document(root / file)
+    except InputProblem as problem:
+        raise InputProblem(str(problem).removeprefix(f"{root}/")) from None
+
+
+def _days(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The texts that YAML takes for days, with their keys."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _days(f"{path}.{key}" if path else key, inner)
+    elif isinstance(value, str) and _DAY.fullmatch(value):
+        yield path, value
