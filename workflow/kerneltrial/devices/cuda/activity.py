@@ -10,7 +10,7 @@ from functools import cache
 from math import gcd
 from typing import Any
 
-_BUFFER_BYTES = 8 << 20
+_BUFFER_BYTES = 1 << 20  # CUPTI asks for a new one after every flush, and a reading is some 60 KiB of records
 _NS_A_US = 1000.0
 _FORCED = 1
 
