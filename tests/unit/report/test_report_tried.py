@@ -79,7 +79,7 @@ def test_a_case_without_a_draw_did_not_run() -> None:
 def test_values_name_their_distributions_and_what_none_of_them_draws() -> None:
     shown = of_values(GO)
     assert "distributions named integers, normal, offset, wide and ties, and are of moderate size" in shown
-    assert "NaN, infinity, minus infinity, subnormals, negative zero and magnitudes of float32 outside about 2^-20 to 2^20" in shown
+    assert "minus infinity, subnormals, negative zero and magnitudes of float32 outside about 2^-20 to 2^20" in shown
 
 
 def test_bounds_and_files_are_told() -> None:
@@ -89,7 +89,7 @@ def test_bounds_and_files_are_told() -> None:
     assert "low and high, and of moderate size where it lacks one" in of_values(one)
     both = contracted(arguments=tuple(msgspec.structs.replace(array, low=low, high=high) for array in (a, b)))
     assert (
-        "within the contract's low and high. Not tried on purpose: NaN, infinity, minus infinity, subnormals and negative zero."
+        "low and high. Not tried on purpose: NaN, infinity, minus infinity, subnormals and negative zero"
         in of_values(both)
     )
     integers = contracted(arguments=(msgspec.structs.replace(a, dtype="int32"), *others))
@@ -104,10 +104,12 @@ def test_special_values_that_the_contract_allows_are_named_as_tried() -> None:
     masked = msgspec.structs.replace(a, specials=("-inf", "huge"))
     shown = of_values(contracted(arguments=(masked, b, *others)))
     assert "; in the draws named ties some are minus infinity and numbers near the largest. Not tried" in shown
-    assert "Not tried on purpose: NaN, infinity, minus infinity, subnormals, negative zero and magnitudes" in shown  # b has none
+    assert "NaN, infinity, minus infinity, subnormals, negative zero and magnitudes" in shown  # b has none
     each = tuple(msgspec.structs.replace(array, specials=("nan", "inf", "-inf", "subnormal")) for array in (a, b))
     shown = of_values(contracted(arguments=(*each, *others)))
-    assert "Not tried on purpose: magnitudes of float32 outside about 2^-20 to 2^20, zero and the special" in shown
+    assert (
+        "on purpose: negative zero and magnitudes of float32 outside about 2^-20 to 2^20, zero and the special" in shown
+    )
 
 
 @pytest.mark.parametrize("dtype", DRAWN)
