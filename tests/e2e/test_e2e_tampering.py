@@ -48,6 +48,14 @@ def edit_a_figure(bundle):
     bundle.cover()
 
 
+def edit_the_config(bundle):
+    path = bundle.results / "config.json"
+    config = json.loads(path.read_bytes())
+    config["seed"] += 1
+    path.write_bytes(canonical(config))
+    bundle.cover()
+
+
 def edit_the_decision(bundle):
     bundle.edit("decide", 0, lambda body: body["spent"].update(total_usd="1"))
     bundle.cover()
@@ -204,6 +212,7 @@ def replace_the_key(bundle):
 
 TAMPERINGS = {
     "edit a figure in a record": edit_a_figure,
+    "edit the config of the run": edit_the_config,
     "edit the decision": edit_the_decision,
     "delete a rejected attempt": delete_a_rejected_attempt,
     "swap two kernels": swap_kernels,

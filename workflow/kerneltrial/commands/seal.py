@@ -26,7 +26,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     config, root = read_config(given, root)
     results = alone(root, config.trial)
     signed = Signed(results)
-    config = read(results / "config.json", {}, root) if (results / "config.json").is_file() else config
+    config = _of_run(config, root)
     _refuse_broken(config, root)  # a trial that was sealed before may have been changed since
     written = {} if is_sealed(results) else {signed.seal: canonical(_sealed(config, root, results))}
     if not signed.sums.is_file():
@@ -41,17 +41,28 @@ def run(given: argparse.Namespace, root: Path) -> int:
     return 0
 
 
+def _of_run(config: Config, root: Path) -> Config:
+    """The config that the run wrote down: a bundle of the trial is read by it, so it has to be there."""
+    path = root / graph.results(config.trial) / "config.json"
+    if not path.is_file():
+        raise InputProblem(
+            f"{path.relative_to(root)} is missing: the trial has not run; run snakemake to the end, then seal"
+        )
+    return read(path, {}, root)
+
+
 def _refuse_broken(config: Config, root: Path) -> None:
     from kerneltrial.commands.verify import look
 
-    verdict = look(config, root)
-    if not verdict.whole:
-        raise InputProblem(f"{graph.results(config.trial)}: cannot be sealed: {verdict.lines[0]}")
     for stage, iteration in graph.jobs(config.iterations):
         if not (root / graph.record_path(config.trial, stage, iteration)).is_file():
             raise InputProblem(
-                f"{graph.record_path(config.trial, stage, iteration)} is missing; run snakemake to the end, then seal"
+                f"{graph.record_path(config.trial, stage, iteration)} is missing: the trial has not run to its end; "
+                "run snakemake, then seal"
             )
+    verdict = look(config, root)
+    if not verdict.whole:
+        raise InputProblem(f"{graph.results(config.trial)}: cannot be sealed: {verdict.lines[0]}")
 
 
 def _sealed(config: Config, root: Path, results: Path) -> object:

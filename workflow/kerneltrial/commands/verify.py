@@ -117,11 +117,14 @@ def look(config: Config, root: Path, brought: Brought | None = None, bundle: boo
 
 
 def _looked(place: Place, brought: Brought) -> Verdict:
+    from kerneltrial.dag import bound
     from kerneltrial.evidence import sealed
     from kerneltrial.evidence.verify import verify
     from kerneltrial.stages.rederived import differences
 
     verdict = verify(place.root / results(place.trial), place.root, lambda stage: stage in STAGES)
+    if place.config is not None and not verdict.other_version:
+        verdict.look("bytes", bound.differences(place.config, place.root))
     sealed.look(_evidence(place.trial, place.root, place.bundle), brought, verdict)
     if verdict.other_version:
         for level in ("derivation", "decision", "rerun"):

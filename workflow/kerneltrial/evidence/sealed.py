@@ -20,6 +20,7 @@ from kerneltrial.inputs.holdout import commitment
 from kerneltrial.records.case import HoldoutDomain
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.problem import Problem
 from kerneltrial.records.receipt import NoReceipt
 from kerneltrial.records.record import Record
 from kerneltrial.records.seal import Seal
@@ -119,7 +120,11 @@ def _salt(evidence: Evidence, seal: Seal) -> Iterator[str]:
     if judged.keys() != seal.sealed_cases.keys():
         yield "signed/seal.json: has sealed cases of other candidates than those that were judged on them"
         return
-    domain = holdout_domain(evidence.root, lock, str(config_of(evidence.results).get("holdout", "")))
+    try:
+        domain = holdout_domain(evidence.root, lock, str(config_of(evidence.results).get("holdout", "")))
+    except Problem as problem:
+        yield str(problem)
+        return
     for candidate, count in judged.items():
         drawn = sealed_cases(lock, domain, salt, candidate)
         if canonical(builtins(drawn)) != canonical(builtins(seal.sealed_cases[candidate])) or len(drawn) != count:
@@ -217,7 +222,7 @@ def _page(evidence: Evidence) -> Iterator[str]:
         pages = {lock_page(lock, agreed) for agreed in (terms.first, *terms.amendments)}
         if signed.page.read_bytes() not in pages:
             yield "signed/lock-page.txt: is not the page of the lock and the terms that are here"
-    if signed.receipt.is_file():
+    if signed.receipt.is_file() and (evidence.results / "config.json").is_file():  # else the trial has not run yet
         reviewers = str(config_of(evidence.results).get("reviewers", ""))
         keys = evidence.root / reviewers if reviewers else None
         receipt = receipt_of(evidence.results, lock, terms, keys)
