@@ -5,6 +5,7 @@ file is executed; right values come with it, so no oracle is needed.
 """
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,9 @@ def run(given: argparse.Namespace, root: Path) -> int:
     from kerneltrial.devices.opening import detect
 
     file = (root / given.file).resolve()
-    told = _read(file, given.file)
-    values = _values(told, root / given.inputs if given.inputs else file.parent)
+    told, inputs = _read(file, given.file), root / given.inputs if given.inputs else file.parent
+    _check(told, given.file, file.parent, inputs)
+    values = _values(told, inputs)
     device = detect(given.device)
     kernel = _built(told, device, file.parent)
     ran = kernel if isinstance(kernel, str) else _ran(told, device, kernel, values)
@@ -43,6 +45,21 @@ def _read(file: Path, name: Path) -> BestCase:
         raise InputProblem(f"{name}: is no best case of a report ({fault})") from None
 
 
+def _check(told: BestCase, name: Path, folder: Path, inputs: Path) -> None:
+    """Refuse what cannot be run, or could not fail, before anything is compiled or drawn."""
+    from kerneltrial.inputs.best_cases import check_best_case, total_bytes
+
+    try:
+        check_best_case(told, folder, inputs)
+    except InputProblem as fault:
+        raise InputProblem(f"{name}: {fault}") from None
+    needed, here = total_bytes(told), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > here:
+        raise InputProblem(
+            f"{name}: case.dimensions: its arrays hold {needed / 2**30:.1f} GiB, this machine {here / 2**30:.1f} GiB"
+        )
+
+
 def _values(told: BestCase, folder: Path) -> "Values":
     """The case's inputs, drawn or read again; one line where they are not those that the file names."""
     import numpy as np
@@ -54,10 +71,12 @@ def _values(told: BestCase, folder: Path) -> "Values":
     dtypes = {array.name: array.dtype for array in told.contract.arrays}
     other = [name for name, array in values.items() if digest(to_bytes(array, dtypes[name])) != told.inputs.get(name)]
     if other:
-        raise InputProblem(
-            f"inputs {', '.join(other)} are not those of the file: they were drawn by numpy {told.numpy}, here is "
-            f"{np.__version__}; install that version"
+        why = (
+            "the file was changed, or comes from another version of kerneltrial"
+            if told.numpy == np.__version__
+            else f"they were drawn by numpy {told.numpy}, here is {np.__version__}; install that version"
         )
+        raise InputProblem(f"inputs {', '.join(other)} are not those of the file: {why}")
     return values
 
 

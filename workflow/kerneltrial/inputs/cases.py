@@ -39,7 +39,7 @@ def check_cases(cases: Cases, contract: Contract, path: Path) -> None:
     """
     for case in cases.cases:
         try:
-            _check_case(case, contract, path.parent)
+            check_case(case, contract, path.parent)
         except InputProblem as fault:
             raise InputProblem(f"{path}: case {case.name}: {fault}") from None
 
@@ -89,7 +89,8 @@ def _check_bounds(values: NDArray[Any], array: Array, path: Path) -> None:
         raise InputProblem(f"inputs.{array.name}: {path} must not fall, from {array.low} to {array.high}")
 
 
-def _check_case(case: Case, contract: Contract, folder: Path) -> None:
+def check_case(case: Case, contract: Contract, folder: Path) -> None:
+    """Compare one case with the contract; `folder` holds its `.npy` files. Raises `InputProblem` with the field."""
     check_dimensions(contract, case.dimensions)
     shapes = array_shapes(contract, case.dimensions)
     given = {array.name: bounded(array, case.dimensions) for array in contract.arrays if array.role != "output"}
