@@ -1,5 +1,6 @@
 """Receipts: who may sign, what was signed, and that it was there before the first proposal."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -47,6 +48,16 @@ def test_the_page_says_what_a_reviewer_has_to_know():
     assert max(map(len, page.splitlines())) <= 130
     assert lock_page(LOCKED, TERMS.now) == page.encode()
     assert "EXAMPLE FIGURES" in lock_page(LOCKED, agreed(True)).decode()
+
+
+def test_the_page_prints_no_empty_value_and_counts_in_words() -> None:
+    once = msgspec.structs.replace(TERMS.now, iterations=1)
+    asked = {**LOCKED.asked, "model": {"base_url": "", "words": [], "name": "m"}}
+    page = lock_page(msgspec.structs.replace(LOCKED, asked=asked), once).decode()
+    assert "1 iteration of " in page
+    assert "base_url none, name m, words none" in " ".join(page.split())
+    assert "2 iterations of " in lock_page(LOCKED, msgspec.structs.replace(TERMS.now, iterations=2)).decode()
+    assert not re.search(r"\w ([,;}]|$)|\[\]", page, re.MULTILINE)
 
 
 def test_a_receipt_in_time_counts(kept, people):

@@ -12,6 +12,8 @@ from propose_doubles import DEVICE, failed, play, tried
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import History, Measured
 from kerneltrial.propose.proposer import Draft, assemble
+from kerneltrial.propose.search.card import card_of
+from kerneltrial.propose.search.reasoning import Reasoning
 from kerneltrial.propose.search.search import Search, open_search
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.case import Case, Cases
@@ -217,3 +219,18 @@ def test_a_card_with_few_multiprocessors_is_ranked_by_its_own_number(space: Spac
     few = type(DEVICE)(kind="cuda", arch="sm_90a", name="x", fingerprint={"multiprocessors": "4"})
     guesses = [Search(space, [{"n": 4096}], device, 0).points.guess.tolist() for device in (few, DEVICE)]
     assert guesses[0] != guesses[1]
+
+
+@pytest.mark.parametrize(("told", "said"), [({}, True), ({"multiprocessors": "132"}, False)])
+def test_a_reason_that_counts_multiprocessors_says_whose_they_are(
+    space: Space, told: dict[str, str], said: bool
+) -> None:
+    device = type(DEVICE)(kind="cpu", arch="sm_80", name="x", fingerprint=told)
+    card = card_of(device)
+    assert card.multiprocessors == 132
+    reasoning = Reasoning(space, {"n": 4096}, card)
+    because = space.file.reasons["SPLIT"]
+    parameters = _drafts(Search(space, [{"n": 4096}], device, 0).propose(NONE, 1))[0].origin.parameters
+    sentence = reasoning._join("Lead", because, parameters)
+    assert "132 SMs at" in sentence
+    assert ("the Hopper card that the search's model assumes here" in sentence) is said

@@ -1,5 +1,6 @@
 """The page: complete, harmless, honest about example terms and amendments, the same bytes for the same records."""
 
+import dataclasses
 import errno
 import html
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,8 +30,10 @@ from kerneltrial.records.confirmation import Confirmation, NotTimed
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.report import words
-from kerneltrial.report.amendments import changes
+from kerneltrial.report.amendments import changes, said_of
+from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.render import contents, render
+from kerneltrial.report.texts import plain
 from kerneltrial.store.canonical import convert, digest
 from kerneltrial.store.problem import StoreProblem
 
@@ -185,6 +189,31 @@ def test_amendments_are_shown_as_post_hoc_with_what_changed() -> None:
     assert "prices.gpu_hour_usd: 3.79 → 0.02" in shown
     assert "workload.example: false → true" in shown
     assert "Post hoc" not in rendered("go")
+
+
+def _amended(*, prices: bool) -> ReportInputs:
+    """The story of a GO with a third iteration asked for after the lock, and another price where `prices` says so."""
+    inputs = report_inputs(STORIES["go"]())
+    first = inputs.terms.first
+    now = msgspec.structs.replace(first, iterations=first.iterations + 1)
+    if prices:
+        now = msgspec.structs.replace(now, prices=msgspec.structs.replace(now.prices, gpu_hour_usd=Decimal("9.99")))
+    terms = msgspec.structs.replace(inputs.terms, now=now, amendments=(now,))
+    return dataclasses.replace(inputs, terms=terms, decision=msgspec.structs.replace(inputs.decision, post_hoc=True))
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md"])
+def test_a_longer_trial_alone_is_not_called_changed_thresholds(name: str) -> None:
+    inputs = _amended(prices=False)
+    first = inputs.terms.first.iterations
+    shown = html.unescape(contents(inputs)[name].decode()).replace("\\", "")
+    assert f"Only iterations was changed after the lock ({first} → {first + 1})" in shown
+    assert "Post hoc." in shown
+    assert "That the number of attempts was fixed" in shown
+    assert "That the thresholds were fixed" not in shown
+    both = html.unescape(contents(_amended(prices=True))[name].decode())
+    assert "Only iterations" not in both
+    assert "That the thresholds were fixed" in both
 
 
 def test_cpu_page_never_calls_a_count_a_speedup() -> None:
@@ -363,7 +392,7 @@ def test_the_markdown_says_the_pages_words_in_the_pages_order(story: str) -> Non
     table = shown[shown.index("<h2>Reasons") :]
     assert sorted(titles, key=lambda title: text.index(f"| {title} |")) == titles
     assert sorted(titles, key=lambda title: table.index(f">{title}<")) == titles
-    assert ("The terms were changed after the lock, so this verdict" in text) == inputs.decision.post_hoc
+    assert (said_of(inputs.terms, plain("en")) in text) == inputs.decision.post_hoc
     changed = [line for lines in changes(inputs.terms) for line in lines]
     assert all(line in text and line in shown for line in changed)
     assert ("Amendment 1: " in text) == bool(changed)

@@ -34,13 +34,30 @@ def rows(first: Path, second: Path) -> Iterator[Row]:
 _NAMES = ("attempts", "candidates", "right", "tokens in/out", "model USD", "total USD", "best", "outcome", "stopped by")
 
 
+_UNFINISHED = "not finished"
+
+
 def table(head: Row, body: list[Row]) -> str:
-    """Rows as text columns; long values are cut."""
-    cut = [tuple(cell if len(cell) <= _WIDTH else cell[: _WIDTH - 1] + "…" for cell in row) for row in [head, *body]]
+    """Rows as text columns; long values are cut where the two still differ, names of rows never."""
+    cut = [(name, *_cut(one, other)) for name, one, other in [head, *body]]
     widths = [max(len(row[column]) for row in cut) for column in range(3)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cut
     )
+
+
+def _cut(one: str, other: str) -> tuple[str, str]:
+    """Two values in `_WIDTH` characters each, from a little before where they begin to differ."""
+    if max(len(one), len(other)) <= _WIDTH:
+        return one, other
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    start = max(0, same - _WIDTH // 2) if one != other else 0
+    return _window(one, start), _window(other, start)
+
+
+def _window(text: str, start: int) -> str:
+    shown = f"…{text[start + 1 :]}" if start else text
+    return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 1]}…"
 
 
 def _identity(lock: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +80,7 @@ def _text(value: Any) -> str:
 
 
 def _figures(folder: Path) -> tuple[str, ...]:
-    """The values of `_NAMES` for one trial; a dash for what it has not reached."""
+    """The values of `_NAMES` for one trial; of one that is at work still, or was stopped, it says so."""
     proposals, verdicts = _bodies(folder, "proposal"), _bodies(folder, "validation")
     attempts = [attempt for proposal in proposals for attempt in proposal["attempts"]]
     right = sum(entry["state"] == "valid" for verdict in verdicts for entry in verdict["candidates"])
@@ -75,19 +92,21 @@ def _figures(folder: Path) -> tuple[str, ...]:
         str(len(attempts)),
         str(proposed),
         str(right),
-        f"{spent['input_tokens']} / {spent['output_tokens']}" if spent else "-",
-        spent["model_usd"] if spent else "-",
-        spent["total_usd"] if spent else "-",
+        f"{spent['input_tokens']} / {spent['output_tokens']}" if spent else _UNFINISHED,
+        spent["model_usd"] if spent else _UNFINISHED,
+        spent["total_usd"] if spent else _UNFINISHED,
         _best(decision),
-        decision["outcome"] if decision else "-",
-        decision["stop"] if decision else "-",
+        decision["outcome"] if decision else _UNFINISHED,
+        decision["stop"] if decision else _UNFINISHED,
     )
 
 
 def _best(decision: dict[str, Any] | None) -> str:
-    winner = decision["winner"] if decision else {}
+    if decision is None:
+        return _UNFINISHED
+    winner = decision["winner"]
     if "geometric_mean" not in winner:
-        return "-"
+        return "none"
     measure = "counts" if winner.get("measure") == "counts" else "time"
     return f"{winner['geometric_mean']:.3f} x by {measure}, iteration {winner['iteration']}"
 

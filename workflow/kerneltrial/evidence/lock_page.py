@@ -23,7 +23,7 @@ def lock_page(lock: Lock, agreed: Agreed) -> bytes:
 
 
 def _lines(lock: Lock, agreed: Agreed) -> Iterator[str]:
-    yield f"kerneltrial lock page 1: trial {lock.trial}"
+    yield f"kerneltrial lock page 2: trial {lock.trial}"
     yield ""
     yield from textwrap.wrap(
         "Whoever signs this page says: I saw it before the first kernel was proposed, I was not part of the trial, and "
@@ -54,8 +54,13 @@ def _tried(lock: Lock, agreed: Agreed) -> Iterator[str]:
     yield from _field("kernel", f"{lock.contract.name}: {lock.contract.description}".rstrip(": "))
     yield from _field("device", f"{lock.device.name} ({lock.device.kind}), compiled for {lock.device.arch}")
     yield from _field("proposer", f"{lock.proposer}, in {', '.join(lock.languages)}, seed {lock.seed}")
-    yield from _field("attempts", f"{agreed.iterations} iterations of {lock.candidates_per_iteration}")
+    yield from _field("attempts", _attempts(agreed.iterations, lock.candidates_per_iteration))
     yield from _field("locked keys", _said({key: value for key, value in lock.asked.items() if key != "protocol"}))
+
+
+def _attempts(iterations: int, each: int) -> str:
+    """How many kernels may be tried, in words: one of one is no plural."""
+    return f"{iterations} {'iteration' if iterations == 1 else 'iterations'} of {each}"
 
 
 def _judged(lock: Lock) -> Iterator[str]:
@@ -102,7 +107,9 @@ def _inner(value: Any) -> str:
         case dict():
             return "{" + ", ".join(f"{key} {_inner(item)}" for key, item in sorted(value.items())) + "}"
         case list() | tuple():
-            return "[" + ", ".join(map(_inner, value)) + "]"
+            return "[" + ", ".join(map(_inner, value)) + "]" if value else "none"
+        case "":
+            return "none"
         case bool():
             return "yes" if value else "no"
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kerneltrial.decide import amounts
 from kerneltrial.records.decision import Payback, Unknown
 from kerneltrial.report import words
-from kerneltrial.report.amendments import changes
+from kerneltrial.report.amendments import changes, said_of
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.texts import Say, recorded, sentence_in
@@ -37,8 +37,7 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
         said = "Calls, hours or prices are an example's, not yours:"
         yield f"\n**{say('Example terms.')}** {say(said)} {escaped(inputs.terms.now.why_example)}."
     if decided.post_hoc:
-        said = "The terms were changed after the lock, so this verdict was not fixed in advance."
-        yield f"\n**{say('Post hoc.')}** {say(said)}\n"
+        yield f"\n**{say('Post hoc.')}** {said_of(inputs.terms, say)}\n"
         for number, lines in enumerate(changes(inputs.terms), 1):
             yield f"- {say('Amendment %(n)s', n=number)}: {escaped('; '.join(lines)) or say('nothing')}"
     told = recorded(inputs.language)

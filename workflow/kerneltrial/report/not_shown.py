@@ -12,6 +12,7 @@ from kerneltrial.records.roofline import Ceilings, Share
 from kerneltrial.records.sanitizer import TOOLS, not_run
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
+from kerneltrial.report.amendments import lengths
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.texts import Say
 from kerneltrial.report.tried import domain_tried
@@ -96,7 +97,9 @@ def _by_terms(inputs: ReportInputs, say: Say) -> Iterator[str]:
     if inputs.decision.example:
         why = inputs.terms.now.why_example
         yield say("That a better kernel would pay for you. Calls, hours or prices are an example's: %(why)s.", why=why)
-    if inputs.decision.post_hoc:
+    if inputs.decision.post_hoc and lengths(inputs.terms):
+        yield say("That the number of attempts was fixed before the results were known. It was changed after the lock.")
+    elif inputs.decision.post_hoc:
         yield say(
             "That the thresholds were fixed before the results were known. The terms were changed after the lock."
         )

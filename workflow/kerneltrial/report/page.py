@@ -11,7 +11,7 @@ from kerneltrial.records.reason import Reason
 from kerneltrial.records.roofline import NoFloor, Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
 from kerneltrial.report import heat, origin, plot, words
-from kerneltrial.report.amendments import changes
+from kerneltrial.report.amendments import changes, said_of
 from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
@@ -60,6 +60,7 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             price_row=_price_row(inputs),
             tornado=_tornado(inputs),
             amendments=changes(inputs.terms),
+            changed_after=said_of(inputs.terms, say),
             not_shown=not_shown(inputs, say),
             meaning=say(words.MEANING[inputs.decision.outcome]),
             stop=say(words.STOPS[inputs.decision.stop]),

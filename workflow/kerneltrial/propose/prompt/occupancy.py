@@ -55,7 +55,8 @@ def _sentence(entry: str, threads: int, held: tuple[int, str], share: float, lau
     blocks, limiter = held
     grid, card = launch
     filled = grid / max(blocks * card.multiprocessors, 1)
-    tail = f"; its {grid} blocks fill the card's {card.multiprocessors} multiprocessors {filled:.2f} times"
+    whose = "an assumed card's" if card.assumed else "the card's"
+    tail = f"; its {grid} blocks fill {whose} {card.multiprocessors} multiprocessors {filled:.2f} times"
     if not blocks:
         return f"{entry} with {threads} threads a block does not fit a multiprocessor: {limiter} are too few{tail}"
     full = f"({share:.0f} % of its threads), limited by {limiter}"

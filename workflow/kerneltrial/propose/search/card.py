@@ -16,9 +16,10 @@ class Card:
     shared_bytes: int = 233_472
     threads: int = 2_048
     blocks: int = 32
+    assumed: bool = False  # the device does not tell, so this is a model: one Hopper card, such as an H100 or H200
 
 
 def card_of(device: Device) -> Card:
     """Return the card's limits; where the device does not tell (`cpu`), those of a card with 132 multiprocessors."""
     told = device.fingerprint.get("multiprocessors", "")
-    return Card(multiprocessors=int(told)) if told.isdigit() and int(told) > 0 else Card()
+    return Card(multiprocessors=int(told)) if told.isdigit() and int(told) > 0 else Card(assumed=True)

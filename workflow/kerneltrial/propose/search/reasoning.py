@@ -51,4 +51,6 @@ class Reasoning:
         blocks = int(estimate(self.space.file, row, self.case, self.card).blocks[0])
         known = {**named, **self.case, "blocks": blocks, "multiprocessors": self.card.multiprocessors}
         words = {"case": "x".join(str(size) for size in self.case.values())}
-        return f"{lead}: {sentence(because.because, known, words)}."
+        of_model = "{multiprocessors}" in because.because and self.card.assumed
+        card = " (of the Hopper card that the search's model assumes here)" if of_model else ""
+        return f"{lead}: {sentence(because.because, known, words)}{card}."

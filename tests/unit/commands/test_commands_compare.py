@@ -1,0 +1,33 @@
+"""`kerneltrial compare`: rows that differ look different, and a trial without a decision is said not to be finished."""
+
+import pytest
+
+from kerneltrial.commands import compare
+
+
+@pytest.mark.parametrize("at", [0, 10, 38, 39, 40, 41, 79, 99])
+def test_long_values_are_cut_where_they_still_differ(at: int) -> None:
+    one = "kernels/layernorm_residual_f32/" + "a" * 69
+    other = f"{one[:at]}#{one[at + 1 :]}"
+    row = compare.table(
+        ("", "A", "B"), [("lock.files.kernels/a_rather_long_folder/and_a_long_name.plan.yaml", one, other)]
+    )
+    name, first, second = row.splitlines()[1].split()
+    assert name.endswith("and_a_long_name.plan.yaml")
+    assert first != second
+    assert max(len(first), len(second)) <= 40
+
+
+def test_of_two_where_one_ends_sooner_the_end_is_seen() -> None:
+    assert len(set(compare._cut("x" * 50, "x" * 60))) == 2
+
+
+def test_heads_of_long_names_stay_apart() -> None:
+    heads = ("", f"{'trial_' * 9}one", f"{'trial_' * 9}two")
+    assert len(set(compare.table(heads, []).split())) == 2
+
+
+def test_a_trial_without_a_decision_is_not_finished(tmp_path) -> None:
+    told = dict(zip(compare._NAMES, compare._figures(tmp_path), strict=True))
+    assert told["outcome"] == told["best"] == told["stopped by"] == "not finished"
+    assert told["attempts"] == "0"
