@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kerneltrial.commands import arguments
 from kerneltrial.records.problem import Problem
+from kerneltrial.store.printed import printed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Problem as problem:
-        line = " ".join(str(problem).split())
+        line = printed(" ".join(str(problem).split()))
         _log(given, line)
         print(f"kerneltrial: {line}", file=sys.stderr)
         return 3

@@ -112,6 +112,50 @@ def test_what_is_no_tar_is_one_line(tmp_path):
         unpack(tmp_path / "no.tar", tmp_path)
 
 
+def raw(name, kind=b"0", size=None):
+    """A header block by hand, with a size as `tarfile` writes none: base 256, below zero."""
+    block = bytearray(tarfile.TarInfo(name).tobuf(tarfile.GNU_FORMAT))
+    block[156:157] = kind
+    if size is not None:
+        block[124:136] = b"\xff" + (256**11 + size).to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+@pytest.mark.parametrize("kind", [b"0", b"x", b"g", b"L", b"K", b"S"])
+@pytest.mark.parametrize("size", [-1024, -512])
+def test_a_size_below_zero_is_one_line(tmp_path, kind, size):
+    (tmp_path / "raw.tar").write_bytes(raw("t/a", kind, size) + bytes(10240))
+    with pytest.raises(EvidenceProblem) as caught:
+        unpack(tmp_path / "raw.tar", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"path": "t/a\0b"},
+        {"size": "-512"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "3", "GNU.sparse.name": "t/s"},
+        {"GNU.sparse.map": "0,1,9,1", "GNU.sparse.size": "10"},
+    ],
+)
+def test_headers_that_nobody_writes_in_good_faith_are_one_line(tmp_path, headers):
+    with tarfile.open(tmp_path / "pax.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        entry = tarfile.TarInfo("t/a")
+        entry.size, entry.pax_headers = 2, headers
+        tar.addfile(entry, io.BytesIO(b"ab"))
+    with pytest.raises(EvidenceProblem) as caught:
+        unpack(tmp_path / "pax.tar", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_path_in_two_spellings_is_there_twice(tmp_path):
+    with pytest.raises(EvidenceProblem, match="twice"):
+        unpack(hostile(tmp_path, ("t/a", tarfile.REGTYPE), ("t//a", tarfile.REGTYPE)), tmp_path)
+
+
 def written(results, *names):
     for number, name in enumerate(names):
         event = {"stage": name, "usage": {"finished_at": f"2026-12-01T00:00:{number:02}"}}

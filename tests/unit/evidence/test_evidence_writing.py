@@ -20,10 +20,19 @@ def trial(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(seal, "read_config", lambda given, root: (argparse.Namespace(trial="t"), root))
     monkeypatch.setattr(seal, "alone", lambda root, trial: results)
+    monkeypatch.setattr(seal, "_of_run", lambda config, root: config)
     monkeypatch.setattr(seal, "_refuse_broken", lambda config, root: asked.append(root))
     monkeypatch.setattr(seal, "_sealed", lambda config, root, results: {"salt": "revealed"})
     monkeypatch.setattr(seal, "_sums", lambda config, root, written: b"sums")
     return argparse.Namespace(root=tmp_path, signed=Signed(results), asked=asked)
+
+
+def test_before_the_trial_has_run_that_is_what_is_said(tmp_path, monkeypatch):
+    (tmp_path / "results/t").mkdir(parents=True)
+    monkeypatch.setattr(seal, "read_config", lambda given, root: (argparse.Namespace(trial="t"), root))
+    with pytest.raises(InputProblem, match="the trial has not run"):
+        seal.run(argparse.Namespace(sign=""), tmp_path)
+    assert not Signed(tmp_path / "results/t").folder.exists()
 
 
 @pytest.mark.parametrize("key", ["typo", "."])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.best_case import BestCase
 from kerneltrial.store.canonical import decode, digest
+from kerneltrial.store.printed import printed
 
 if TYPE_CHECKING:
     from kerneltrial.devices.device import Binary, Run, Values
@@ -32,7 +33,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     kernel = _built(told, device, file.parent)
     ran = kernel if isinstance(kernel, str) else _ran(told, device, kernel, values)
     right, line = _verdict(told, ran)
-    print(f"{line}; case {told.case.name} of {told.trial}, on {device.name} ({device.arch})")
+    print(printed(f"{line}; case {told.case.name} of {told.trial}, on {device.name} ({device.arch})"))
     return 0 if right else 1
 
 

@@ -7,6 +7,7 @@ from kerneltrial.dag import graph, guard
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.record import Record
 from kerneltrial.store import envelopes
+from kerneltrial.store.plain import require_plain
 
 T = TypeVar("T", bound=Record)
 
@@ -21,6 +22,7 @@ def record(root: Path, trial: str, stage: str, type_: type[T]) -> T:
 
 def alone(root: Path, trial: str) -> Path:
     """The trial's results folder, held by this process alone until it ends."""
+    require_plain(root, graph.results(trial), graph.reports(trial))
     folder = root / graph.results(trial)
     if not folder.is_dir():
         raise InputProblem(f"{graph.results(trial)}: there is no trial; run `kerneltrial lock` or snakemake first")

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltrial.commands.configuration import read_config
-from kerneltrial.dag.graph import STAGES, record_path, results
+from kerneltrial.dag.graph import STAGES, record_path, reports, results
 from kerneltrial.evidence.sealed import Brought, Evidence
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.inputs.config import Config, read
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.problem import Problem
 from kerneltrial.store import envelopes
+from kerneltrial.store.plain import require_plain
+from kerneltrial.store.printed import printed
 from kerneltrial.store.signed import Signed
 
 ONLY_BYTES = 4  # the exit status where nothing is wrong with the bytes, and no more could be looked at
@@ -45,16 +47,19 @@ def run(given: argparse.Namespace, root: Path) -> int:
         at=_day(given.at),
         heads=root / given.heads if given.heads else None,
     )
+    for path, words in ((brought.keys, "--keys"), (brought.heads, "--heads")):
+        if path is not None and not path.is_file():
+            raise InputProblem(f"{words} {path}: there is no such file")
     with opened(given, root) as place:
         verdict = _looked(place, brought)
         if place.config is not None:
             _recompile(given, place, place.config, verdict)
             _rerun(given.rerun and root / given.rerun, place, place.config, verdict)
         for line in verdict.lines:
-            print(line)
-        print("\n".join(verdict.table()))
+            print(printed(line))
+        print("\n".join(map(printed, verdict.table())))
         print(
-            f"{results(place.trial)}: {verdict.records} records, {verdict.objects} objects, "
+            f"{printed(results(place.trial))}: {verdict.records} records, {verdict.objects} objects, "
             f"{verdict.measurements} measurements, {verdict.journal_lines} journal lines: {_summary(verdict)}"
         )
         if place.config is not None:
@@ -152,6 +157,7 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
     """What is to be verified; a tar file is unpacked into a folder that is gone afterwards."""
     if given.evidence is None:
         config, root = read_config(given, root)
+        require_plain(root, results(config.trial), reports(config.trial))
         effective = root / results(config.trial) / "config.json"
         if effective.is_file() and not given.set:  # the run's own, with its command line's keys
             config = read(effective, {}, root)
@@ -162,6 +168,8 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
         return
     path = root / given.evidence
     if (path / "config.json").is_file() and path.resolve().parent.name == "results":  # a trial's own folder of results
+        trial, folder = path.resolve().name, path.resolve().parents[1]
+        require_plain(folder, results(trial), reports(trial))
         yield _place(path.resolve() / "config.json", bundle=False)
         return
     if path.is_dir():
@@ -176,6 +184,8 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
 
 
 def _unpacked(folder: Path) -> Place:
+    if (folder / "SHA256SUMS").is_file():
+        require_plain(folder, ".", links=False)
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
         raise InputProblem(

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from kerneltrial.inputs.documents import read_document
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.problem import Problem
+from kerneltrial.store.printed import printed
 
 NAME = "config.yaml"
 _WHOLE = {"trial", "contract", "baseline", "cases", "oracle"}
@@ -50,7 +51,7 @@ def readable(root: Path) -> None:
 
 def stop(line: str) -> NoReturn:
     """End the process with a line."""
-    sys.exit(f"kerneltrial: {' '.join(line.split())}")
+    sys.exit(f"kerneltrial: {printed(' '.join(line.split()))}")
 
 
 def _refuse_mixture(root: Path, further: Sequence[str | Path]) -> None:

@@ -16,6 +16,7 @@ from kerneltrial.inputs.config import Config, check, sources
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
 from kerneltrial.store.files import sweep, write_atomic
+from kerneltrial.store.plain import require_plain
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def prepare(
     try:
         readable(root)  # a Snakefile of an earlier version does not look first
         config = check(values, root, Path(files[-1]).name if files else "config.yaml")
+        require_plain(root, graph.results(config.trial), graph.reports(config.trial))
         guard.announce_run()
         run = Prepared(config, root)
         if main_process and dry:

@@ -10,6 +10,9 @@ from kerneltrial.evidence.problem import EvidenceProblem
 
 _MOST_BYTES = 4 * 2**30
 _MOST_FILES = 200_000
+# What `tarfile` raises on headers that nobody writes in good faith, beside its own errors: names with NUL, negative
+# sizes, maps of holes in a plain file.
+_UNREADABLE = (tarfile.TarError, OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
 def pack(members: Mapping[str, Path], prefix: str, to: Path) -> None:
@@ -48,8 +51,8 @@ def unpack(bundle: Path, into: Path) -> Path:
     try:
         with tarfile.open(bundle, "r:") as tar:
             return into / _unpacked(tar, into)
-    except (tarfile.TarError, OSError, EOFError) as fault:
-        raise EvidenceProblem(f"{bundle}: cannot be read as a tar file ({fault})") from fault
+    except _UNREADABLE as fault:
+        raise EvidenceProblem(f"{bundle}: cannot be read as a tar file ({type(fault).__name__}: {fault})") from fault
 
 
 def _unpacked(tar: tarfile.TarFile, into: Path) -> str:
@@ -57,13 +60,15 @@ def _unpacked(tar: tarfile.TarFile, into: Path) -> str:
     for entry in tar:
         path = PurePosixPath(entry.name)
         total += entry.size
-        if not entry.isreg() or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+        if entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or entry.size < 0 or entry.sparse is not None:
             raise EvidenceProblem(f"{entry.name!r}: a bundle holds plain files in one folder and nothing else")
-        if entry.name in seen:
-            raise EvidenceProblem(f"{entry.name}: is in the bundle twice")
+        if "\0" in entry.name or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+            raise EvidenceProblem(f"{entry.name!r}: a bundle holds plain files in one folder and nothing else")
+        if path.as_posix() in seen:
+            raise EvidenceProblem(f"{entry.name!r}: is in the bundle twice")
         if total > _MOST_BYTES or len(seen) > _MOST_FILES:
-            raise EvidenceProblem(f"{entry.name}: the bundle is larger than any trial's; not unpacked further")
-        seen.add(entry.name)
+            raise EvidenceProblem(f"{entry.name!r}: the bundle is larger than any trial's; not unpacked further")
+        seen.add(path.as_posix())
         tops.add(path.parts[0])
         file = tar.extractfile(entry)
         target = into / path

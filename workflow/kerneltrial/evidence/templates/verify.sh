@@ -8,8 +8,12 @@
 set -eu
 export LC_ALL=C TZ=UTC
 
-if [ $# -lt 1 ] || [ $# -gt 2 ] || [ ! -f "$1" ]; then
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
   echo "usage: sh verify.sh ALLOWED_SIGNERS [YYYYMMDD]" >&2
+  exit 2
+fi
+if [ ! -f "$1" ]; then
+  echo "$1: there is no such file of keys; usage: sh verify.sh ALLOWED_SIGNERS [YYYYMMDD]" >&2
   exit 2
 fi
 keys=$(CDPATH= cd -- "$(dirname -- "$1")" && pwd -P)/$(basename -- "$1")

@@ -1,0 +1,6 @@
+"""Text that names things from evidence, as it is printed: nothing in it steers a terminal or begins a line."""
+
+
+def printed(text: str) -> str:
+    """Escape every character that is not printable: control and format characters, line breaks, surrogates."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
