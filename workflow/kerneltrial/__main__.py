@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kerneltrial.commands import arguments
+from kerneltrial.commands import arguments, attended
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.printed import printed
 
@@ -47,4 +47,4 @@ def _log(given: argparse.Namespace, line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(attended.run(main))

@@ -46,6 +46,14 @@ def test_a_failed_stage_has_the_last_word_and_an_earlier_runs_has_none(whole: Pa
     assert ending.lines() == ["qualify stopped: baseline.cu: does not compile"]
 
 
+def test_a_stage_that_left_an_empty_log_has_a_reason_too(whole: Path) -> None:
+    ending = Ending("tiny", 1, whole)
+    (whole / "results/tiny/logs/qualify.log").write_text("")
+    ending.failed = True
+    (line,) = ending.lines()
+    assert line.startswith("qualify stopped: its process ended without a word")
+
+
 def test_it_comes_when_the_process_ends_on_standard_error(whole: Path) -> None:
     code = (
         "from pathlib import Path\nfrom kerneltrial.dag.ending import Ending\n"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from kerneltrial.dag import graph
 
+_SILENT = "its process ended without a word, as one that is killed does; run the same command again"
+
 
 class Ending:
     """What to print when a run of the workflow ends; `failed` is set by its `onerror`."""
@@ -41,7 +43,7 @@ class Ending:
         """One line a stage that failed in this run, from its log; a coarse clock of files may lag by a tick."""
         logs = sorted((self._root / graph.results(self._trial) / "logs").glob("*.log"))
         told = [(log.stem, log.read_text().strip()) for log in logs if log.stat().st_mtime >= self._started - 0.02]
-        return [f"{stage} stopped: {line}" for stage, line in told if line != "done"]
+        return [f"{stage} stopped: {line or _SILENT}" for stage, line in told if line != "done"]
 
 
 def verdict(trial: str, root: Path) -> Sequence[str]:

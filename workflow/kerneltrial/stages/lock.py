@@ -6,17 +6,17 @@ import msgspec
 
 from kerneltrial.dag.graph import fragment_path, ledger_path
 from kerneltrial.devices.opening import detect
-from kerneltrial.inputs import oracle
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.inputs.lock import Identity, assemble, file_digests
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.toolchain import toolchain
-from kerneltrial.inputs.trial import check_oracle, read_trial
+from kerneltrial.inputs.trial import read_trial
 from kerneltrial.records.device import Device
 from kerneltrial.records.lock import Lock
 from kerneltrial.sandbox import means
 from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages.job import Job
+from kerneltrial.stages.oracle_apart import check_apart
 from kerneltrial.stages.salt import ready_salt
 from kerneltrial.store import journal, ledger
 from kerneltrial.store.canonical import builtins, canonical, digest
@@ -26,7 +26,7 @@ from kerneltrial.store.problem import StoreProblem
 def run(job: Job) -> Lock:
     """Read and compare all inputs, ask the oracle once, find the device, commit to the holdout's salt."""
     inputs = read_trial(job.sources, job.root)
-    check_oracle(oracle.load(job.source("oracle")), inputs, job.source("cases").parent)
+    check_apart(job.source("oracle"), inputs, job.source("cases").parent)
     path = job.root / ledger_path(job.trial, "lock")
     earlier = ledger.versions(path, Lock)
     identity = Identity(

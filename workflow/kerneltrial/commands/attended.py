@@ -1,0 +1,58 @@
+"""A stage of a workflow run, attended: another process waits for it and leaves in its log how it ended.
+
+Snakemake knows no more than that a job failed, and a process that is killed, or that the trial's own Python ends by
+`os._exit`, says nothing itself.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from kerneltrial.dag import guard
+
+
+def run(main: Callable[[], int]) -> int:
+    """Do `main`; where the arguments name a log, in a child that is waited for. Returns the exit status."""
+    log = _log(sys.argv)
+    if log is None:
+        return main()
+    if guard.under_run():
+        guard.die_with_parent()
+        guard.announce_run()  # to the child, this process is the run: it dies with it, as this one with Snakemake
+    log.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        return main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to both, and the child answers it
+    status = os.waitpid(child, 0)[1]
+    line = ended(status, log.is_file())
+    if line:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(line + "\n")
+        print(f"kerneltrial: {line}", file=sys.stderr)
+        return 3
+    return os.waitstatus_to_exitcode(status)
+
+
+def ended(status: int, told: bool) -> str:
+    """How a stage ended that did not tell it itself, from its wait status; nothing where it did."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
+        why = ": killed from outside, or for want of memory" if name == "SIGKILL" else ""
+        return f"its process was ended by {name}{why}; nothing was written, run the same command again"
+    if told or code in (2, 130, 141):
+        return ""
+    return (
+        f"its process ended with exit status {code} before its record was written: the trial's own Python (the oracle) "
+        "may have ended it by os._exit; what was printed above says more"
+    )
+
+
+def _log(arguments: list[str]) -> Path | None:
+    """The path after `--log`, which the workflow's rules give and people do not."""
+    following = dict(pairwise(arguments)).get("--log")
+    return Path(following) if following else None
