@@ -60,6 +60,15 @@ def test_the_page_prints_no_empty_value_and_counts_in_words() -> None:
     assert not re.search(r"\w ([,;}]|$)|\[\]", page, re.MULTILINE)
 
 
+def test_a_page_of_an_earlier_form_that_was_signed_still_counts(tmp_path, people):
+    page = lock_page(LOCKED, TERMS.now, form=1)
+    assert page.startswith(b"kerneltrial lock page 1: ")
+    assert page != lock_page(LOCKED, TERMS.now)
+    signature = sign(page, people.reviewer, RECEIPT)
+    keep(tmp_path, received(LOCKED, TERMS, signature, people.usual, {"lock": "0" * 64}), signature)
+    assert isinstance(receipt_of(tmp_path, LOCKED, TERMS, people.usual), Receipt)
+
+
 def test_a_receipt_in_time_counts(kept, people):
     receipt = receipt_of(kept, LOCKED, TERMS, people.usual)
     assert isinstance(receipt, Receipt)

@@ -18,7 +18,7 @@ from kerneltrial.store.signed import Signed
 def run(given: argparse.Namespace, root: Path) -> int:
     """Check the signature by the locked file of reviewers' keys, and keep it; 3 where it does not count."""
     from kerneltrial.evidence import chain
-    from kerneltrial.evidence.lock_page import lock_page
+    from kerneltrial.evidence.lock_page import lock_pages
     from kerneltrial.evidence.receipts import received
 
     signature_file = (root / given.signature).resolve()
@@ -38,7 +38,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     signature, signed = signature_file.read_bytes(), Signed(results)
     before = {name: head.digest for name, head in chain.heads(chain.fragments(results)).items()}
     receipt = received(lock, terms, signature, root / config.reviewers, before)
-    write_atomic(signed.page, lock_page(lock, _version(terms, receipt.terms)))
+    pages = lock_pages(lock, _version(terms, receipt.terms))
+    write_atomic(signed.page, next(page for page in pages if digest(page) == receipt.page))
     write_atomic(signed.receipt_signature, signature)
     write_atomic(signed.receipt, canonical(receipt))
     event = {"stage": "receipt", "iteration": 0, "receipt": signed.receipt_digest(), "at": now()}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kerneltrial.evidence.lock_page import lock_page
+from kerneltrial.evidence.lock_page import lock_pages
 from kerneltrial.evidence.problem import EvidenceProblem
 from kerneltrial.evidence.signatures import LOCK, RECEIPT, Signer, key_of, signer
 from kerneltrial.records.lock import Lock
@@ -49,8 +49,8 @@ def received(lock: Lock, terms: Terms, signature: bytes, keys: Path, before: dic
 def _signed_version(lock: Lock, terms: Terms, signature: bytes, keys: Path, at: str) -> tuple[Signer, Agreed, bytes]:
     """Which version of the terms stands on the signed page, and who signed it."""
     why = ""
-    for agreed in (terms.now, *reversed(terms.amendments), terms.first):
-        page = lock_page(lock, agreed)
+    versions = (terms.now, *reversed(terms.amendments), terms.first)
+    for agreed, page in ((version, page) for version in versions for page in lock_pages(lock, version)):
         try:
             return signer(page, signature, keys, RECEIPT, at), agreed, page
         except EvidenceProblem as problem:

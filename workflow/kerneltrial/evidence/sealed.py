@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltrial.evidence import chain
-from kerneltrial.evidence.lock_page import lock_page
+from kerneltrial.evidence.lock_page import lock_pages
 from kerneltrial.evidence.manifest import differences, parse
 from kerneltrial.evidence.members import foreign
 from kerneltrial.evidence.problem import EvidenceProblem
@@ -219,7 +219,7 @@ def _page(evidence: Evidence) -> Iterator[str]:
         return
     lock, terms = records[0], records[1]
     if signed.page.is_file():
-        pages = {lock_page(lock, agreed) for agreed in (terms.first, *terms.amendments)}
+        pages = {page for agreed in (terms.first, *terms.amendments) for page in lock_pages(lock, agreed)}
         if signed.page.read_bytes() not in pages:
             yield "signed/lock-page.txt: is not the page of the lock and the terms that are here"
     if signed.receipt.is_file() and (evidence.results / "config.json").is_file():  # else the trial has not run yet
