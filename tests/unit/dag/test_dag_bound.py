@@ -9,6 +9,7 @@ import pytest
 from kerneltrial.dag import bound
 from kerneltrial.evidence.tarball import unpack
 from kerneltrial.inputs.config import read
+from kerneltrial.store.canonical import canonical, digest
 
 EXAMPLE = Path(__file__).parents[3] / "reports/example/matmul_example-evidence.tar"
 
@@ -70,3 +71,20 @@ def test_two_locked_files_that_change_places_are_named(trial):
 
     found = lines(*trial, swap)
     assert any("another part than it had when" in line for line in found)
+
+
+@pytest.mark.parametrize("name", ["contract", "cases"])
+def test_what_the_lock_holds_as_values_is_what_its_files_say(trial, name):
+    """Include folders, say: what is compiled again is compiled by the contract in the lock."""
+    root, path = trial
+    lock = path.with_name("lock.json")
+    record = json.loads(lock.read_bytes())
+    if name == "contract":
+        record["body"]["contract"]["include_folders"] = ["/etc"]
+    else:
+        record["body"]["cases"]["cases"][0]["seed"] += 1
+    record.pop("sha256")
+    record["sha256"] = digest(canonical(record))
+    lock.write_bytes(canonical(record))
+    (line,) = lines(root, path, lambda told: None)
+    assert line.startswith(f"results/{path.parent.name}/lock.json: its {name} is not that of ")

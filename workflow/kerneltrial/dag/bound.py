@@ -4,14 +4,17 @@
 be what the records say, else it could be edited without a trace.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kerneltrial.dag import graph
+from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.config import Config, sources
+from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.problem import Problem
+from kerneltrial.records.record import Record
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import builtins, canonical
 
@@ -33,6 +36,7 @@ def differences(config: Config, root: Path) -> Iterator[str]:
         yield f"{where}: the files that it names are not those that were locked ({fault})"
         return
     yield from dict.fromkeys(f"{where}: {line}" for line in _files(config, root, groups, lock))
+    yield from _contents(config, root, lock)
 
 
 def _records(config: Config, root: Path) -> Iterator[tuple[str, str, Envelope]]:
@@ -70,6 +74,22 @@ def _files(config: Config, root: Path, groups: Mapping[str, tuple[str, ...]], lo
         now = {file for group in graph.STAGES[stage].sources for file in groups.get(group, ())} & known
         for file in sorted(now ^ (known & set(envelope.made_from.inputs))):
             yield f"gives {file} another part than it had when {path} was made"
+
+
+def _contents(config: Config, root: Path, lock: Envelope) -> Iterator[str]:
+    """The lock holds contract and cases as values too: what is compiled again is compiled by those."""
+    readers: tuple[tuple[str, str, Callable[[Path], Record]], ...] = (
+        ("contract", config.contract, read_contract),
+        ("cases", config.cases, read_cases),
+    )
+    for name, path, reader in readers:
+        try:
+            there = canonical(builtins(reader(root / path)))
+        except (Problem, OSError, ValueError) as fault:
+            yield f"{path}: cannot be read ({fault})"
+            continue
+        if there != canonical(lock.body.get(name)):
+            yield f"{graph.record_path(config.trial, 'lock')}: its {name} is not that of {path}"
 
 
 def _flat(keys: Mapping[str, Any], before: str = "") -> dict[str, Any]:
