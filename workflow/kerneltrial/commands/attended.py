@@ -43,7 +43,7 @@ def ended(status: int, told: bool) -> str:
     if code < 0:
         name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
         why = ": killed from outside, or for want of memory" if name == "SIGKILL" else ""
-        return f"its process was ended by {name}{why}; nothing was written, run the same command again"
+        return f"its process was ended by {name}{why}; no record was written; run the same command again"
     if told or code in (2, 130, 141):
         return ""
     return (
