@@ -94,3 +94,16 @@ def test_the_script_says_that_there_is_no_such_file_of_keys():
     done = subprocess.run(["sh", str(script), "/nosuch"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "/nosuch: there is no such file of keys" in done.stderr
+
+
+def test_the_script_shows_names_of_a_bundle_set_in_and_plain(bundle, tmp_path):
+    script = Path(__file__).parents[3] / "workflow/kerneltrial/evidence/templates/verify.sh"
+    shutil.copyfile(script, bundle / "verify.sh")
+    (bundle / "a\x1b[31m\nok           bytes: all whole").write_text("")
+    done = subprocess.run(
+        ["sh", "verify.sh", str(EXAMPLE.parent / "allowed_signers")], cwd=bundle, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    assert "all whole" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("ok") and "all whole" in line]

@@ -69,6 +69,16 @@ def test_a_page_of_an_earlier_form_that_was_signed_still_counts(tmp_path, people
     assert isinstance(receipt_of(tmp_path, LOCKED, TERMS, people.usual), Receipt)
 
 
+def test_nothing_on_the_page_steers_the_terminal_of_who_reads_it():
+    strange = msgspec.structs.replace(
+        LOCKED, oracle_author="A\x1b[2Kme", files={**LOCKED.files, "a\nb\x1b[31m": "0" * 64}
+    )
+    page = lock_page(strange, TERMS.now).decode()
+    assert "\x1b" not in page
+    assert "A\\x1b[2Kme" in page
+    assert f"  {'0' * 64}  a\\nb\\x1b[31m" in page.splitlines()
+
+
 def test_a_receipt_in_time_counts(kept, people):
     receipt = receipt_of(kept, LOCKED, TERMS, people.usual)
     assert isinstance(receipt, Receipt)

@@ -69,6 +69,7 @@ def test_results_that_are_no_folder_are_named(tmp_path):
         ("results/a b.json", "results/a b.json"),
         ("a\x1b[31m\n\nall whole", "a\\x1b[31m\\n\\nall whole"),
         ("a\r\x9bb", "a\\r\\x9bb"),
+        ("a\xa0b\u3000c", "a\xa0b\u3000c"),
         ("\u202egpj", "\\u202egpj"),
         ("\udcff", "\\udcff"),
         ("\u204f\ubcf4\uace0\uc11c", "\u204f\ubcf4\uace0\uc11c"),

@@ -9,6 +9,7 @@ from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import canonical
+from kerneltrial.store.printed import printed
 
 _WIDTH = 40
 Row = tuple[str, str, str]
@@ -39,7 +40,7 @@ _UNFINISHED = "not finished"
 
 def table(head: Row, body: list[Row]) -> str:
     """Rows as text columns; long values are cut where the two still differ, names of rows never."""
-    cut = [(name, *_cut(one, other)) for name, one, other in [head, *body]]
+    cut = [tuple(map(printed, (name, *_cut(one, other)))) for name, one, other in [head, *body]]
     widths = [max(len(row[column]) for row in cut) for column in range(3)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cut

@@ -113,7 +113,7 @@ def _say_where_it_holds(place: Place) -> None:
 
     lock = held(place.trial, place.root)
     if lock is not None and (place.root / record_path(place.trial, "decide")).is_file():
-        print(compared(lock).line)
+        print(printed(compared(lock).line))
 
 
 def look(config: Config, root: Path, brought: Brought | None = None, bundle: bool = False) -> Verdict:

@@ -11,6 +11,7 @@ from kerneltrial.devices.device import DeviceProblem
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.device import changes
 from kerneltrial.records.lock import Lock
+from kerneltrial.store.printed import printed
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def say_where_expired(trial: str, root: Path) -> None:
         return
     environment = compared(lock)
     if environment.state == "expired":
-        print(f"kerneltrial: {environment.line}", file=sys.stderr)
+        print(f"kerneltrial: {printed(environment.line)}", file=sys.stderr)
 
 
 def _toolchain(lock: Lock) -> tuple[str, ...]:

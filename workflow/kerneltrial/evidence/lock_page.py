@@ -13,6 +13,7 @@ from kerneltrial.evidence.signatures import RECEIPT
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.terms import Agreed
 from kerneltrial.store.canonical import builtins, canonical, digest
+from kerneltrial.store.printed import printed
 
 Form = Literal[1, 2]
 Said = Callable[[Any], str]
@@ -57,7 +58,7 @@ def _lines(lock: Lock, agreed: Agreed, form: Form) -> Iterator[str]:
     yield ""
     yield "FILES (SHA-256)"
     for path, name in sorted(lock.files.items()):
-        yield f"  {name}  {path}"
+        yield f"  {name}  {printed(path)}"
 
 
 def _tried(lock: Lock, agreed: Agreed, said: Said) -> Iterator[str]:
@@ -96,9 +97,10 @@ def _worth(agreed: Agreed, said: Said) -> Iterator[str]:
 
 def _field(label: str, text: str) -> list[str]:
     indent = " " * _LABEL
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         text, _WIDTH, initial_indent=f"{label:<{_LABEL}}", subsequent_indent=indent, break_on_hyphens=False
     )
+    return [printed(line) for line in lines]  # whoever reads the page on a terminal sees what he signs
 
 
 def _said(value: Any, form: Form) -> str:

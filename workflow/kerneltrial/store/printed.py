@@ -1,6 +1,12 @@
 """Text that names things from evidence, as it is printed: nothing in it steers a terminal or begins a line."""
 
+import unicodedata
+
 
 def printed(text: str) -> str:
     """Escape every character that is not printable: control and format characters, line breaks, surrogates."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(c if _shows(c) else ascii(c)[1:-1] for c in text)
+
+
+def _shows(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"  # wide and unbroken spaces of a text

@@ -31,7 +31,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 failed=0
 
-say() { printf '%-12s %s\n' "$1" "$2"; }
+say() { printf '%-12s %s\n' "$1" "$2" | plain; }
+
+# Names come from the bundle: nothing in them steers the terminal.
+plain() { tr -c '\12\40-\176' '?'; }
+
+# Lines that hold such names are set in, so that none looks like one of this script.
+quote() { plain | sed 's/^/    /'; }
 
 # who FILE SIGNATURE NAMESPACE: checks a signature by the reader's own keys
 who() {
@@ -52,7 +58,7 @@ who() {
 if sha256sum --quiet -c SHA256SUMS >"$scratch/sums" 2>&1; then
   say "ok" "bytes: $(wc -l <SHA256SUMS) files have the digests in SHA256SUMS"
 else
-  cat "$scratch/sums"
+  quote <"$scratch/sums"
   say "FAILED" "bytes: a file is missing or was changed"
   failed=1
 fi
@@ -62,7 +68,7 @@ sed 's/^[0-9a-f]*  //' SHA256SUMS | sort >"$scratch/named"
 if cmp -s "$scratch/here" "$scratch/named" && [ -z "$(uniq -d "$scratch/named")" ] && [ -z "$(find . -type l)" ]; then
   say "ok" "bytes: nothing extra, nothing missing"
 else
-  comm -3 "$scratch/here" "$scratch/named"
+  comm -3 "$scratch/here" "$scratch/named" | quote
   say "FAILED" "bytes: the files here are not those that SHA256SUMS names"
   failed=1
 fi
