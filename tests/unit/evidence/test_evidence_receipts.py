@@ -155,15 +155,6 @@ def test_the_team_cannot_be_its_own_reviewer(kept, people):
     assert isinstance(receipt_of(kept, LOCKED, TERMS, people.usual), Receipt)
 
 
-def test_the_page_in_place_of_its_signature_is_no_signature(tmp_path, monkeypatch):
-    import argparse
-
-    from kerneltrial.commands import receipt as command
-    from kerneltrial.inputs.problem import InputProblem
-
-    (tmp_path / "lock-page.txt").write_bytes(lock_page(LOCKED, TERMS.now))
-    config = argparse.Namespace(trial="t", reviewers="keys")
-    monkeypatch.setattr(command, "read_config", lambda given, root: (config, root))
-    monkeypatch.setattr(command, "alone", lambda root, trial: tmp_path)
-    with pytest.raises(InputProblem, match=r"is no SSH signature; .*lock-page.txt.sig"):
-        command.run(argparse.Namespace(signature="lock-page.txt"), tmp_path)
+def test_the_page_in_place_of_its_signature_is_no_signature(people):
+    with pytest.raises(EvidenceProblem, match=r"is no SSH signature; .*lock-page.txt.sig"):
+        received(LOCKED, TERMS, lock_page(LOCKED, TERMS.now), people.usual, {})

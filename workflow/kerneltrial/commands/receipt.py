@@ -30,10 +30,6 @@ def run(given: argparse.Namespace, root: Path) -> int:
         )
     if not signature_file.is_file():
         raise InputProblem(f"{given.signature}: no such file; the reviewer's ssh-keygen makes lock-page.txt.sig")
-    if not signature_file.read_bytes().startswith(b"-----BEGIN SSH SIGNATURE-----"):
-        raise InputProblem(
-            f"{given.signature}: is no SSH signature; give the file that `ssh-keygen -Y sign` wrote, lock-page.txt.sig"
-        )
     lock, terms = record(root, config.trial, "lock", Lock), record(root, config.trial, "terms", Terms)
     signature, signed = signature_file.read_bytes(), Signed(results)
     before = {name: head.digest for name, head in chain.heads(chain.fragments(results)).items()}

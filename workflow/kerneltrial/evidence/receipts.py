@@ -32,6 +32,10 @@ def received(lock: Lock, terms: Terms, signature: bytes, keys: Path, before: dic
             f"{late[0]}: proposals were made already, so a receipt would say nothing of them; `kerneltrial lock --new` "
             "starts a trial whose lock can be seen first"
         )
+    if not signature.startswith(b"-----BEGIN SSH SIGNATURE-----"):
+        raise EvidenceProblem(
+            "what was given is no SSH signature; give the file that `ssh-keygen -Y sign` wrote, lock-page.txt.sig"
+        )
     now = datetime.now(UTC)
     who, agreed, page = _signed_version(lock, terms, signature, keys, now.strftime("%Y%m%d%H%M%S"))
     return Receipt(
