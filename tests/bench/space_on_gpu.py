@@ -32,12 +32,11 @@ from kerneltrial.build.messages import Compiled
 from kerneltrial.build.nvrtc import compile_source
 from kerneltrial.build.resources import Resources, resources
 from kerneltrial.devices.cuda import probe
-from kerneltrial.devices.cuda.clocks import batch_graph, call_each_set
+from kerneltrial.devices.cuda.clocks import Batch, call_each_set
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.loaded import CudaLoaded
-from kerneltrial.devices.cuda.queue import Graph
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
 from kerneltrial.devices.device import Conditions
 from kerneltrial.inputs.config import read
@@ -176,30 +175,20 @@ class Stand:
         self._subject.grow(shared.cycle)
         call_each_set(context.queue, self._subject, shared)
         self._calls = shared.cycle
-        self._graph: Graph = batch_graph(self._queue, self._subject, self._calls)
+        self._batch = Batch(self._queue, self._subject, self._shared, self._calls)
         us = self.read()
         while self._calls * us < BATCH_US and 2 * self._calls <= BATCH_CALLS:
             self._calls *= 2
         if self._calls > shared.cycle:
-            self._graph.free()
-            self._graph = batch_graph(self._queue, self._subject, self._calls)
+            self._batch.free()
+            self._batch = Batch(self._queue, self._subject, self._shared, self._calls)
 
     def read(self) -> float:
         """Microseconds of one call in a batch, after one batch that warms."""
-        queue, shared = self._queue, self._shared
-        shared.prepare()
-        self._graph.launch()
-        shared.again(self._calls)
-        self._subject.renew()
-        with queue.held():
-            queue.record(queue.start)
-            self._graph.launch()
-            queue.record(queue.end)
-        queue.wait()
-        return queue.elapsed_us() / self._calls
+        return self._batch.span_us() / self._calls
 
     def free(self) -> None:
-        self._graph.free()
+        self._batch.free()
         self._subject.free()
         self._module.unload()
 

@@ -108,6 +108,21 @@ def test_what_lies_around_a_cold_call_is_taken_off_but_for_one_gap(card, event_g
     assert float(samples.device_state["cold_empty_pair_us_b"]) == 0.0
 
 
+def test_what_lies_around_a_call_is_read_in_its_own_launch_configuration():
+    launch = msgspec.structs.replace(
+        call_of("slow").launches[0],
+        grid=(7, 2, 1),
+        block=(96, 1, 1),
+        shared_bytes=2048,
+        cluster=(1, 2, 1),
+        cooperative=True,
+    )
+    like, bare = cold_clock.nothing_like(launch), cold_clock.nothing_like(None)
+    assert (like.grid, like.block, like.shared_bytes) == ((7, 2, 1), (96, 1, 1), 2048)
+    assert (like.entry, like.parameters, like.cluster, like.cooperative) == ("main", (), (1, 1, 1), False)
+    assert (bare.grid, bare.block, bare.shared_bytes) == ((1, 1, 1), (1, 1, 1), 0)
+
+
 @pytest.mark.parametrize(("one", "two"), [(2.0, 4.1), (9.0, 12.0), (0.9, 1.5)])
 def test_empty_kernels_that_were_disturbed_are_not_believed(one, two):
     pair = 0.5

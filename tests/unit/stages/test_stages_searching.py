@@ -16,6 +16,7 @@ from kerneltrial.records.contract import Array, Contract, DimensionArgument, Ran
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant
 from kerneltrial.records.proposal import Origin
 from kerneltrial.records.reason import Reason
+from kerneltrial.stages import build
 from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.searching import Reporting
 from kerneltrial.store.measurements import Measurements
@@ -129,6 +130,14 @@ def test_what_was_compiled_for_a_report_is_not_compiled_again_to_be_built(
     monkeypatch.setattr(Compilers, "nvrtc", lambda *_: pytest.fail("compiled again"))
     assert isinstance(anew, Built)
     assert built(shelved=True) == anew
+    reads = {"lock": reporting._lock, "propose": SimpleNamespace(candidates=(candidate,))}
+    job = SimpleNamespace(
+        **vars(reporting._job) | {"objects": objects, "nursery": reporting._nursery},
+        record=lambda stage, _: reads[stage],
+        records=lambda *_: (),
+    )
+    objects.put(CUDA.encode())
+    assert build.run(job).candidates == (anew,)
     (kept,) = (tmp_path / "cache" / "compiled").iterdir()
     kept.write_bytes(kept.read_bytes()[:-1] + b"!")
     with pytest.raises(pytest.fail.Exception, match="compiled again"):

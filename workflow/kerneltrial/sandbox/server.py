@@ -83,7 +83,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    finally:
-        os._exit(0)  # all children have ended; the parent waits, and taking modules down takes a tenth of a second
+    main(sys.argv[1:])
+    os._exit(0)  # all children have ended; the parent waits, and taking modules down takes a tenth of a second

@@ -86,7 +86,7 @@ class GraphClock:
             shared.grow(self.calls)
             for subject in subjects.values():
                 subject.grow(self.calls)
-        self._batches = {key: _Batch(queue, subject, shared, self.calls) for key, subject in subjects.items()}
+        self._batches = {key: Batch(queue, subject, shared, self.calls) for key, subject in subjects.items()}
 
     def read(self, key: str) -> float:
         """Microseconds of one call."""
@@ -115,7 +115,7 @@ def throughput_us(queue: Queue, subjects: Mapping[str, Subject], shared: SharedB
 
 def rough_us(queue: Queue, subject: Subject, shared: SharedBuffers) -> float:
     """About how long one call takes, in microseconds: the best of a few short graphs."""
-    batch = _Batch(queue, subject, shared, shared.sets)
+    batch = Batch(queue, subject, shared, shared.sets)
     try:
         return min(batch.span_us() for _ in range(_CALIBRATIONS)) / shared.sets
     finally:
@@ -132,7 +132,7 @@ def batch_graph(queue: Queue, subject: Subject, calls: int) -> Graph:
     return queue.graph(enqueue)
 
 
-class _Batch:
+class Batch:
     """A graph of so many calls of one subject, and how it is read."""
 
     def __init__(self, queue: Queue, subject: Subject, shared: SharedBuffers, calls: int) -> None:
