@@ -151,6 +151,15 @@ class Bench:
         self.torch.cuda.synchronize()
         return min(self.pair(call, cold=True) for _ in range(2))
 
+    def product_rate(self, dtype: str) -> float:
+        """Operations a second of the vendor's largest product of this type: tensor cores' measured ceiling."""
+        size = 8192
+        kind = getattr(self.torch, dtype)
+        a, b = (self.torch.randn(size, size, device="cuda").to(kind) for _ in range(2))
+        out = self.torch.empty(size, size, device="cuda", dtype=kind)
+        us = min(self.pair(lambda: self.torch.matmul(a, b, out=out), cold=False) for _ in range(10))
+        return 2.0 * size**3 / us * 1e6
+
     def coarse(self, call: Any, about_us: float) -> float:
         calls = _calls(about_us, COARSE_US)
         graph = self.graph(call, calls)

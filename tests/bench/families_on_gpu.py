@@ -1,14 +1,16 @@
-"""Time every kernel family on a card: baseline, the best of its space, torch eager, torch.compile, and what limits it.
+"""Time kernel families on a card: baseline, the best of its space, torch eager, torch.compile, and what limits it.
 
-    PYTHONPATH=workflow python tests/bench/families_on_gpu.py [NAME ...] [--limit 40] [--no-compile]
+    PYTHONPATH=workflow python tests/bench/families_on_gpu.py [--only PART,NAME,...] [--limit 24] [--no-compile]
 
+Without `--only` all families; PART is `products`, `rows` or `others`, each made to fit in four minutes
+on 16 cores.
 A process a family: all build their sources by NVRTC for the card's own architecture and have torch compile, side by
 side; then one at a time has the card. Of each space its seeds, the prior's first and every so many-th configuration
 are taken (`--limit` a family, about); each must give the baseline's outputs, twice bit by bit, on the values that are
 timed. Times are of CUDA graphs of many calls, warm, and of graphs of one call behind a reading of 256 MB, cold (less
 an empty pair of events); medians of interleaved rounds. torch.compile is the better of its default and
-`max-autotune-no-cudagraphs`; what cannot be captured is timed call by call. Writes $OUT/families.json.
-Needs torch and an NVIDIA card.
+`max-autotune-no-cudagraphs`; what cannot be captured is timed call by call. Writes $OUT/families_PARTS.json and .md.
+Needs torch, whose tensors hold the values, and an NVIDIA card; what of torch fails is a line below the table.
 """
 
 import argparse
@@ -27,14 +29,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from families_bench import ROOT, Bench, Bound, Entry, built, checked, entries_of
-from families_shapes import FAMILIES, Arrays, Shape, inputs_of
+from families_import import torch_import
+from families_shapes import FAMILIES, PARTS, Arrays, Shape, inputs_of
+from families_table import HALVES, table
 from families_torch import MODES, Beside, admit, prepared
 
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.records.contract import Contract
-
-TORCH_NAMES = ("eager", "cuSPARSE", "scatter_add", "histc")
 
 
 def key(shape: Shape) -> str:
@@ -42,23 +44,27 @@ def key(shape: Shape) -> str:
 
 
 def family(name: str, arguments: argparse.Namespace, folder: Path, ready: Any, turn: Any) -> None:
-    """A child: prepare, wait for the others, take the card, leave `NAME.json`."""
+    """A child: prepare, wait for the others, take the card, leave `NAME.json`; again after each shape."""
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/{name}", "TRITON_CACHE_DIR": f"{folder}/{name}/triton"}
+    sys.path[:] = arguments.imported.path
     report: dict[str, Any] = {"family": name, "shapes": {}}
+
+    def leave() -> None:
+        (folder / f"{name}.part").write_text(json.dumps(report))
+        (folder / f"{name}.part").rename(folder / f"{name}.json")
+
+    def wait() -> None:
+        (folder / f"{name}.ready").touch()
+        ready.wait()
+
     try:
-        _family(name, arguments, report, lambda: _wait(folder / f"{name}.ready", ready), turn)
+        _family(name, arguments, report, (wait, leave), turn)
     except Exception:
         report["fault"] = traceback.format_exc()[-3000:]
-    (folder / f"{name}.part").write_text(json.dumps(report))
-    (folder / f"{name}.part").rename(folder / f"{name}.json")
+    leave()
 
 
-def _wait(mark: Path, ready: Any) -> None:
-    mark.touch()
-    ready.wait()
-
-
-def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wait: Any, turn: Any) -> None:
+def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], steps: Any, turn: Any) -> None:
     import torch
 
     from kerneltrial.devices.cuda.probe import probe
@@ -76,10 +82,13 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wa
         beside = prepared(torch, contract, arrays, () if arguments.no_compile else tuple(MODES), arguments.until)
         _load(entries, futures)
     report["prepared_s"] = time.perf_counter() - began
+    wait, leave = steps
     wait()
     with turn:
         began = time.perf_counter()
         bench = Bench(torch)
+        if name in HALVES:
+            report["rates"] = {"tensor_flop_per_s": bench.product_rate(contract.arrays[0].dtype)}
         for shape in FAMILIES[name].shapes:
             at = key(shape)
             try:
@@ -87,8 +96,11 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wa
             except Exception:
                 report["shapes"][at] = {"fault": traceback.format_exc()[-2000:]}
             torch.cuda.empty_cache()
-        report["card_s"] = time.perf_counter() - began
-    report["entries"] = [{"name": e.name, "parameters": e.parameters, "us": e.us, "wrong": e.wrong} for e in entries]
+            report["entries"] = [
+                {"name": e.name, "parameters": e.parameters, "us": e.us, "wrong": e.wrong} for e in entries
+            ]
+            report["card_s"] = time.perf_counter() - began
+            leave()
 
 
 def _load(entries: list[Entry], futures: list[Any]) -> None:
@@ -150,61 +162,28 @@ def ceilings(path: Path) -> None:
     path.write_text(json.dumps(content | {name: getattr(found, name) for name in fields}))
 
 
-def table(reports: list[dict[str, Any]], limits: dict[str, Any]) -> list[str]:
-    """A line a family and shape; `x` columns are over the best of ours; `share` is the roofline's floor over it."""
-    head = f"{'family':25s}{'shape':17s}{'base':>9s}{'best':>9s}{'eager':>9s}{'compile':>9s}"
-    lines = [head + "  x base x eager x comp share  cold best/eager/compile  winner"]
-    for report in reports:
-        for at, found in report["shapes"].items():
-            row = _row(found, limits) if "us" in found else str(found.get("fault", "").splitlines()[-1:])
-            lines.append(f"{report['family']:25s}{at:17s}" + row)
-        if "fault" in report:
-            lines.append(f"{report['family']:25s}{report['fault'].splitlines()[-1]}")
-        wrong = [e for e in report.get("entries", ()) if e["wrong"]]
-        lines += [f"    {len(wrong)} wrong: {wrong[0]['name']}: {wrong[0]['wrong'][:160]}"] if wrong else []
-    return lines
-
-
-def _row(found: dict[str, Any], limits: dict[str, Any]) -> str:
-    us, strange = found["us"], float("nan")
-    ours = [n for n in us if n not in ("baseline", *TORCH_NAMES, *MODES)]
-
-    def least(names: Any, clock: str) -> float:
-        return min((us[n][clock] for n in names if n in us), default=strange)
-
-    base, best, eager, compiled = (least(n, "warm_us") for n in (("baseline",), ours, TORCH_NAMES, MODES))
-    eager = min([eager, *(v for k, v in found["torch"].items() if k.endswith("_us"))], key=lambda v: (v != v, v))
-    floor = max(found["bytes"] / limits["dram_bytes_per_s"], found["operations"] / limits["fp32_flop_per_s"]) * 1e6
-    cold = "/".join(f"{least(names, 'cold_us'):.1f}" for names in (ours, TORCH_NAMES, MODES))
-    winner = min(ours, key=lambda n: us[n]["warm_us"]) if ours else ""
-    ratios = f"{base / best:6.2f} {eager / best:7.2f} {compiled / best:6.2f} {floor / best:5.2f}"
-    return f"{base:9.2f}{best:9.2f}{eager:9.2f}{compiled:9.2f}  {ratios}  {cold}  {winner}"
-
-
-def main() -> int:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FAMILIES)}")
-    parser.add_argument("--limit", type=int, default=40, help="configurations of a space, about")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join((*PARTS, *FAMILIES))}; by commas")
+    parser.add_argument("--limit", type=int, default=24, help="configurations of a space, about")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--prepare", type=float, default=70, help="seconds after which nothing more is compiled")
-    parser.add_argument("--seconds", type=float, default=220, help="after that the rest is left out")
+    parser.add_argument("--prepare", type=float, default=80, help="seconds after which nothing more is compiled")
+    parser.add_argument("--seconds", type=float, default=215, help="after that the rest is left out")
     arguments = parser.parse_args()
-    began = time.perf_counter()
-    arguments.until = time.time() + arguments.prepare
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of compilers in each child
-    import torch  # once, before the children are forked; nothing of it touches the card in this process
+    words = arguments.only.split(",")
+    arguments.names = list(dict.fromkeys(name for word in words for name in PARTS.get(word, (word,))))
+    unknown = [name for name in arguments.names if name not in FAMILIES]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is neither a part nor a family: {', '.join((*PARTS, *FAMILIES))}")
+    return arguments
 
-    folder = Path(tempfile.mkdtemp(prefix="families-"))
+
+def _measured(arguments: argparse.Namespace, folder: Path, began: float) -> list[dict[str, Any]]:
+    """Every family's report, of children that prepare side by side and have the card in turn."""
     forked = mp.get_context("fork")
-    first = forked.Process(target=ceilings, args=(folder / "limits",))
-    first.start()
-    first.join()
-    limits = json.loads((folder / "limits").read_text())
-    print(f"{limits['card']}, driver {limits['fingerprint'].get('driver')}; microseconds, warm unless it says cold")
-    names = arguments.names or list(FAMILIES)
     ready, turn = forked.Event(), forked.Lock()
     start = partial(forked.Process, target=family)
-    children = {name: start(args=(name, arguments, folder, ready, turn)) for name in names}
+    children = {name: start(args=(name, arguments, folder, ready, turn)) for name in arguments.names}
     for child in children.values():
         child.start()
     while time.perf_counter() - began < arguments.seconds and any(child.is_alive() for child in children.values()):
@@ -215,14 +194,37 @@ def main() -> int:
     for child in children.values():
         child.kill()
     lost = {"shapes": {}, "fault": "no time was left, or its process died"}
-    paths = {name: folder / f"{name}.json" for name in names}
-    reports = [json.loads(p.read_text()) if p.exists() else {"family": n, **lost} for n, p in paths.items()]
-    print("\n".join(table(reports, limits)))
+    paths = {name: folder / f"{name}.json" for name in arguments.names}
+    return [json.loads(p.read_text()) if p.exists() else {"family": n, **lost} for n, p in paths.items()]
+
+
+def main() -> int:
+    arguments = _arguments()
+    began = time.perf_counter()
+    arguments.until = time.time() + arguments.prepare
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of compilers in each child
+    imported = arguments.imported = torch_import()
+    if imported.why:
+        print(f"importing torch failed\n{imported.why}", flush=True)
+    if not imported.version:
+        return 1
+    folder = Path(tempfile.mkdtemp(prefix="families-"))
+    first = mp.get_context("fork").Process(target=ceilings, args=(folder / "limits",))
+    first.start()
+    first.join()
+    limits = json.loads((folder / "limits").read_text())
+    reports = _measured(arguments, folder, began)
+    driver = limits["fingerprint"].get("driver")
+    head = f"{limits['card']}, driver {driver}, torch {imported.version}; microseconds, warm unless it says cold"
     spent = (f"{r['family']} {r.get('prepared_s', 0):.0f}+{r.get('card_s', 0):.0f}" for r in reports)
-    print(f"{time.perf_counter() - began:.0f} s (prepared + on the card: {', '.join(spent)})")
+    last = f"{time.perf_counter() - began:.0f} s (prepared + on the card: {', '.join(spent)})"
+    text = "\n".join([head, "", *table(reports, limits), "", last])
+    print(text)
     if "OUT" in os.environ:
-        content = {"limits": limits, "torch": str(torch.__version__), "families": reports}
-        (Path(os.environ["OUT"]) / "families.json").write_text(json.dumps(content))
+        stem = Path(os.environ["OUT"]) / f"families_{arguments.only.replace(',', '_')[:60]}"
+        content = {"limits": limits, "torch": imported.version, "families": reports}
+        stem.with_suffix(".json").write_text(json.dumps(content))
+        stem.with_suffix(".md").write_text(text + "\n")
     return 0
 
 

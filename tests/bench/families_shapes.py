@@ -80,9 +80,7 @@ FAMILIES: dict[str, Timed] = {
     "reduce_columns_f32": Timed(_ROWS, {}),
     "transpose_f32": Timed(_ROWS, {}),
     "scan_i32": Timed([{"n": 2**24}, {"n": 2**18}], {}),
-    "histogram_u8": Timed(
-        [{"n": 2**26}, {"n": 2**18}], {"scatter_add": _scatter, "histc": _histc}, compiled=False, capturable=False
-    ),
+    "histogram_u8": Timed([{"n": 2**26}, {"n": 2**18}], {"scatter_add": _scatter, "histc": _histc}, capturable=False),
     "cross_entropy_f32": Timed([{"rows": r, "classes": c} for r, c in ((4096, 32000), (64, 4096), (64, 1024))], {}),
     "conv3x3_f32": Timed(
         [
@@ -103,6 +101,21 @@ FAMILIES: dict[str, Timed] = {
         {"cuSPARSE": _sparse},
     ),
 }
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "products": (
+        "matmul_f32", "matmul_large_f32", "matmul_f16", "matmul_bf16", "matmul_bias_gelu_f32",
+        "matmul_residual_norm_f32", "diagonal_matmul_f32",
+    ),
+    "rows": (
+        "softmax_f32", "softmax_wide_f32", "layernorm_residual_f32", "rmsnorm_residual_f32", "reduce_rows_f32",
+        "reduce_columns_f32", "transpose_f32", "cross_entropy_f32",
+    ),
+    "others": (
+        "scan_i32", "histogram_u8", "conv3x3_f32", "dct8x8_quant_i16", "sad_search_u8", "deblock_u8", "spmv_csr_f32",
+    ),
+}  # fmt: skip
+"""The families in parts that one call of a few minutes can measure."""
 
 
 def inputs_of(torch: Any, contract: Contract, dims: Shape, device: str = "cuda") -> Arrays:

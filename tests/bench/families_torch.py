@@ -86,7 +86,7 @@ def admit(
     pairs = zip(wanted.values(), one.results, strict=False)
     worst = max(difference(bench.torch, r.reshape(w.shape).to(w.dtype), w) for w, r in pairs)
     notes[one.name] = f"differs from the baseline by {worst:.1e}"
-    if one.name != "eager" or FAMILIES[notes["family"]].capturable:
+    if one.name not in ("eager", *MODES) or FAMILIES[notes["family"]].capturable:
         try:
             about = bench.once(one.call)
             bench.graph(one.call, 1).replay()
