@@ -151,6 +151,15 @@ class FakeCard:
 
         return self._put(work)
 
+    def cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Any) -> tuple[Any, ...]:
+        def work(gap: float) -> None:
+            ctypes.memmove(to, source, nbytes)
+            self.now_us += 1.0
+
+        return self._put(work)
+
+    cuMemcpyDtoHAsync = cuMemcpyHtoDAsync
+
     def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: Any) -> tuple[Any, ...]:
         def work(gap: float) -> None:
             ctypes.memmove(to, source, nbytes)
@@ -260,7 +269,7 @@ class FakeCard:
         fingerprint = {"l2_bytes": str(L2_BYTES), "multiprocessors": "2", "shared_bytes_per_block": "1024"}
         made.device = Device(kind="cuda", arch="sm_90a", name="fake", fingerprint=fingerprint)
         made.spent = None
-        made._sweep = made._fences = made._scrub = None
+        made._sweep = made._fences = made._scrub = made._staging = None
         made._handle = 0
         made.pool = Pool()
         made.queue = Queue()

@@ -11,7 +11,7 @@ from fake_card import PAGE, FakeCard
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.loaded import CudaLoaded
-from kerneltrial.devices.cuda.places import Pool
+from kerneltrial.devices.cuda.places import Pool, Staging
 from kerneltrial.devices.device import Conditions
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch
 from kerneltrial.records.reason import Reason
@@ -48,7 +48,8 @@ def run(card: FakeCard, context=None, **more):
 
 @pytest.mark.parametrize(("fence", "offset"), [("start", 0), ("start", 16), ("end", 4), ("end", 16), ("end", 0)])
 def test_each_buffer_lies_between_pages_that_are_not_mapped(card, fence, offset):
-    told = run(card, fence=fence, offset_bytes=offset)
+    context = card.context()
+    told = run(card, context, fence=fence, offset_bytes=offset)
     assert told.completed
     assert (told.inputs_intact, told.guards_intact) == (True, True)
     ((x, y, mapped),) = card.seen
@@ -63,11 +64,39 @@ def test_each_buffer_lies_between_pages_that_are_not_mapped(card, fence, offset)
             alignment = offset or 256
             assert address % alignment == 0
             assert 0 <= start + nbytes - (address + 4 * N) < alignment
+    assert {may for _, may in card.mapped.values()} == {"READWRITE"}  # kept, and open to whoever comes next
+    context.fences.empty()
     assert card.mapped == {}  # all is given back
     assert len(card._memory) == 1  # but for the flag of the queue
 
 
-def test_plain_memory_is_used_again_and_filled_anew(card):
+def test_fenced_pages_are_used_again_and_filled_anew(card):
+    context = card.context()
+    left = []
+
+    def leaves(pointers):
+        y = pointers[1]
+        left.append((y, ctypes.string_at(y, 4 * N)))
+        ctypes.memset(y, 1, 4 * N)
+
+    card.effects["k"] = leaves
+    for poison in ("nan", "huge", "nan"):
+        assert run(card, context, poison=poison, fence="start").guards_intact
+    assert len(card.mapped) == 2  # two buffers, however many calls
+    assert [set(found) for _, found in left] == [{0xFF}, {0x7B}, {0xFF}]
+
+
+def test_no_more_fenced_pages_are_kept_than_may_be(card):
+    fences = card.context().fences
+    large = [fences.take(24 << 20) for _ in range(4)]
+    for pages in large:
+        fences.give(pages)
+    assert len(card.mapped) == 2  # 64 MiB at most
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_plain_memory_is_used_again_and_filled_anew(card, monkeypatch, together):
+    monkeypatch.setattr(Staging, "nbytes", Staging.nbytes if together else 1)
     context = card.context()
     left = []
 
@@ -81,7 +110,7 @@ def test_plain_memory_is_used_again_and_filled_anew(card):
         assert run(card, context, poison=poison).guards_intact
     assert len({(x, y) for x, y, _ in left}) <= 2  # the same memory, perhaps in another order
     assert [set(found) for _, _, found in left] == [{0xFF}, {0x7B}, {0xFF}]
-    assert len(card._memory) == 3
+    context.staging.free()
     context.pool.empty()
     assert len(card._memory) == 1
 
@@ -166,7 +195,8 @@ def test_a_driver_that_will_not_map_is_said_too(card, monkeypatch):
     told = run(card, fence="start")
     assert told.completed
     assert any("CUDA_ERROR_NOT_PERMITTED from cuMemCreate" in f.detail for f in told.unchecked)
-    assert len(card._memory) == 3  # what was reserved is given back: a flag, and two allocations to be used again
+    assert not card.mapped
+    assert len(card._memory) == 4  # what was reserved is given back: a flag, staging, an allocation to be used again
 
 
 @pytest.mark.parametrize(

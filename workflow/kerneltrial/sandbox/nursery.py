@@ -115,6 +115,8 @@ class Nursery:
             self._control.close()
             self._control = None
         if self._server is not None:
+            if not self._ready:  # nothing was forked from it, and it may be importing still: nobody waits for that
+                self._server.kill()
             try:
                 self._server.wait(timeout=2.0)
             except subprocess.TimeoutExpired:

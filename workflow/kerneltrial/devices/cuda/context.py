@@ -4,7 +4,7 @@ from typing import Any
 
 from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.cuda.driver import CudaError, call, release
-from kerneltrial.devices.cuda.places import Fences, Pool, fences
+from kerneltrial.devices.cuda.places import Fences, Pool, Staging, fences
 from kerneltrial.devices.cuda.queue import Queue
 from kerneltrial.devices.cuda.scrub import Scrub
 from kerneltrial.devices.cuda.state import Nvml
@@ -30,6 +30,7 @@ class Context:
         self._sweep: Sweep | None = None
         self._fences: Fences | None = None
         self._scrub: Scrub | CudaError | None = None
+        self._staging: Staging | None = None
         self.pool = Pool()
         try:
             self._handle: Any = call("cuDeviceGet", 0)
@@ -59,6 +60,13 @@ class Context:
             self._fences = fences(self._handle)
         return self._fences
 
+    @property
+    def staging(self) -> Staging:
+        """Made on first use, since timing does not need it."""
+        if self._staging is None:
+            self._staging = Staging()
+        return self._staging
+
     def scrub(self, byte: int) -> str:
         """Fill all shared memory with `byte`, in stream order; says why that cannot be ("" where it can)."""
         if self._scrub is None:
@@ -76,6 +84,10 @@ class Context:
     def close(self) -> None:
         """Give everything back."""
         self.pool.empty()
+        if self._fences is not None:
+            self._fences.empty()
+        if self._staging is not None:
+            self._staging.free()
         if isinstance(self._scrub, Scrub):
             self._scrub.free()
         if self._sweep is not None:

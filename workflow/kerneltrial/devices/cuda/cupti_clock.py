@@ -10,6 +10,7 @@ from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 
 _NODES_AT_MOST = 128  # launches that are put on the stream one by one
+_CALLS = 12  # of a batch, where a cycle is shorter
 _CHECKS = 5
 _AGREE = 0.02
 _AGREE_US = 0.1
@@ -18,17 +19,19 @@ _EVENTS_US = 10.0  # what events around a batch may add
 
 
 class CuptiClock:
-    """A batch of calls behind a held queue, run once before it is timed; the mean of the calls' spans.
+    """Calls behind a held queue, a batch to warm the caches and at once the batch that is timed; the mean of its spans.
 
-    The mean, not the median: time stamps come in steps (32 ns on an H200), which a mean over a batch evens out.
+    The mean, not the median: time stamps come in steps (32 ns on an H200), which a mean over a batch evens out. A batch
+    is one cycle of `SharedBuffers`, or a few where that is short: spans, unlike a graph's time, need no long batch, and
+    each record takes the host longer to read than the card takes to write it.
     """
 
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, batch: int) -> None:
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
         nodes = max(subject.nodes for subject in subjects.values())
-        most = min(batch, _NODES_AT_MOST // nodes)
+        most = _NODES_AT_MOST // nodes // 2
         whole = shared.cycle if shared.cycle <= most else shared.sets
-        self.calls = max(whole, most // whole * whole)
+        self.calls = whole * max(1, min(_CALLS, most) // whole)
         if shared.own_bytes:
             shared.grow(self.calls)
             for subject in subjects.values():
@@ -37,6 +40,8 @@ class CuptiClock:
         self._recorder = recorder()
         self._recorder.start()
         try:
+            self._names = {key: self._names_of(key) for key in subjects}
+            self._count = {key: len(self._recorded(key)) for key in subjects}
             self.resolution_us = resolution_us([a for key in subjects for a in self._batch(key)])
         except BaseException:  # what still records would slow the other clocks
             self._recorder.stop()
@@ -55,25 +60,44 @@ class CuptiClock:
         self._recorder.stop()
 
     def _batch(self, key: str) -> tuple[Activity, ...]:
+        """The records of the timed batch: the last of a reading, which has as many records each time."""
+        found, names = self._recorded(key), self._names[key]
+        own = found[-len(names) :]
+        if len(found) != self._count[key] or tuple(one.name for one in own) != names:
+            raise Absent(f"CUPTI gave {len(found)} records where there were {self._count[key]} before")
+        self.events_us = self._queue.elapsed_us()
+        self.window_us = window_us(own)
+        return own
+
+    def _recorded(self, key: str) -> tuple[Activity, ...]:
+        """All records of one reading."""
         queue, subject = self._queue, self._subjects[key]
-        self._shared.prepare()
-        for index in range(self.calls):
-            subject.enqueue(index)
-        self._shared.again(self.calls)
-        subject.renew()
-        queue.wait()
-        self._recorder.drain()
         with queue.held():
+            self._shared.prepare()
+            for index in range(self.calls):
+                subject.enqueue(index)
+            self._shared.again(self.calls)
+            subject.renew()
             queue.record(queue.start)
             for index in range(self.calls):
                 subject.enqueue(index)
             queue.record(queue.end)
         queue.wait()
         self._shared.ran(self.calls)
+        return self._recorder.drain()
+
+    def _names_of(self, key: str) -> tuple[str, ...]:
+        """The kernels and memsets of a batch of this subject, told from what is filled before it."""
+        self._shared.prepare()
+        self._subjects[key].renew()
+        self._queue.wait()
+        self._recorder.drain()
+        for index in range(self.calls):
+            self._subjects[key].enqueue(index)
+        self._queue.wait()
         found = self._recorder.drain()
-        self.events_us = queue.elapsed_us()
-        self.window_us = window_us(found) if found else 0.0
-        return found
+        spans_us(found, self.calls)  # raises where records are missing
+        return tuple(one.name for one in found)
 
 
 class CuptiColdClock:
@@ -86,20 +110,19 @@ class CuptiColdClock:
         self._recorder.start()
 
     def read(self, key: str, turn: int) -> float:
-        """Microseconds of one call."""
+        """Microseconds of one call. What is filled before it is out of the L2 after the sweep."""
         queue = self._queue
-        self._shared.prepare()
-        self._subjects[key].renew()
-        queue.wait()
-        self._recorder.drain()
         with queue.held():
+            self._shared.prepare()
+            self._subjects[key].renew()
             self._sweep.enqueue()
             self._subjects[key].enqueue(turn % self._shared.sets)
         queue.wait()
-        swept, *own = self._recorder.drain() or (Activity("nothing", 0, 0),)
-        if swept.name != "sweep":
-            raise Absent(f"CUPTI's first record is {swept.name or 'a memset'}, and the cache was swept first")
-        return spans_us(own, 1)[0]
+        found = self._recorder.drain()
+        sweeps = [place for place, one in enumerate(found) if one.name == "sweep"]
+        if len(sweeps) != 1:
+            raise Absent(f"CUPTI recorded {len(sweeps)} sweeps of the cache where there was one")
+        return spans_us(found[sweeps[0] + 1 :], 1)[0]
 
     def free(self) -> None:
         """The recorder belongs to the warm clock."""
@@ -113,7 +136,7 @@ def choose(context: Context, subjects: Mapping[str, Subject], shared: SharedBuff
     finally:
         graph.free()
     try:
-        cupti = CuptiClock(context, subjects, shared, graph.calls)
+        cupti = CuptiClock(context, subjects, shared)
     except Absent as absent:
         return "graph", str(absent)
     try:

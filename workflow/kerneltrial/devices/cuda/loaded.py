@@ -1,24 +1,19 @@
 """A binary on the card: one call on fresh buffers, and everything that is looked at around it."""
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.laid import Given, Laid, lay
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, require_room
-from kerneltrial.devices.cuda.memory import Guarded, buffer_bytes, freed, given_bytes
-from kerneltrial.devices.cuda.places import Fenced, Plain
+from kerneltrial.devices.cuda.memory import given_bytes
 from kerneltrial.devices.device import Conditions, Refused, Run, Values
-from kerneltrial.devices.placement import offset_of
 from kerneltrial.devices.poison import poison_byte
-from kerneltrial.inputs.calls import Buffer, Call
+from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.sanitizer import TOOLS, not_run
 
-Given = dict[str, NDArray[np.uint8]]
 # What each tool of compute-sanitizer would look for: none looks at this run (`devices.cuda.sanitizer` is for them).
 _UNCHECKED = {
     "bounds": (not_run("memcheck"),),
@@ -53,16 +48,14 @@ class CudaLoaded:
         unchecked = _unchecked(conditions)
         try:
             require_room(call, self._context.memory_bytes)
-            with freed([]) as buffers:
-                unchecked += self._unfenced(conditions)
-                for buffer in call.buffers:
-                    buffers.append(self._placed(buffer, conditions))
-                    if conditions.poison == "plain":
-                        buffers[-1].poison(conditions)
-                    _initialise(buffers[-1], given, self._context)
+            unchecked += self._unfenced(conditions)
+            laid = lay(self._context, call, given, conditions)
+            try:
                 unchecked += _unscrubbed(self._context.scrub(poison_byte(conditions)))
-                self._launch(call, buffers)
-                return _observed(buffers, given, unchecked)
+                self._launch(call, laid)
+                return _observed(call, laid, given, unchecked)
+            finally:
+                laid.free()
         except TurnedDown as error:
             return _not_launched(error.finding, unchecked)
         except CudaError as error:
@@ -91,34 +84,15 @@ class CudaLoaded:
         )
         return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),)
 
-    def _placed(self, buffer: Buffer, conditions: Conditions) -> Guarded:
-        poison, offset, at = poison_byte(conditions), offset_of(conditions, buffer.name), conditions.fence
-        if at == "none" or self._context.fences.absent:
-            return Guarded(buffer, poison, place=Plain(buffer_bytes(buffer), offset, self._context.pool))
-        shift = offset if at == "start" else conditions.offset_bytes
-        return Guarded(buffer, poison, place=Fenced(self._context.fences, buffer_bytes(buffer), shift, at))
-
-    def _launch(self, call: Call, buffers: Sequence[Guarded]) -> None:
-        queue = self._context.queue
-        addresses = {guarded.buffer.name: guarded.address for guarded in buffers}
-        bound = [BoundLaunch(self._module, launch, addresses, queue.stream) for launch in call.launches]
-        queue.wait()
+    def _launch(self, call: Call, laid: Laid) -> None:
+        queue, addresses = self._context.queue, laid.addresses
         try:
+            bound = [BoundLaunch(self._module, launch, addresses, queue.stream) for launch in call.launches]
             for launch in bound:
                 launch.enqueue()
+            laid.look()
         finally:
             queue.wait()
-
-
-def _initialise(guarded: Guarded, given: Given, context: Context) -> None:
-    """Bring in what the call starts from; what is poisoned lies there already."""
-    match guarded.buffer.initial:
-        case "given":
-            guarded.upload(given[guarded.buffer.name])
-            if guarded.buffer.role == "input":
-                guarded.protect()
-        case "zeroed" | "self_restoring":
-            guarded.fill(0, context.queue.stream)
 
 
 def _unchecked(conditions: Conditions) -> tuple[Finding, ...]:
@@ -136,21 +110,20 @@ def _at_a_fence(fault: Finding) -> Finding:
     return Finding(reason=fault.reason, detail=fault.detail + words)
 
 
-def _observed(buffers: Sequence[Guarded], given: Given, unchecked: tuple[Finding, ...]) -> Run:
+def _observed(call: Call, laid: Laid, given: Given, unchecked: tuple[Finding, ...]) -> Run:
     outputs, inputs_intact, scratch_restored = {}, True, True
-    for guarded in buffers:
-        buffer = guarded.buffer
+    for buffer in call.buffers:
         if buffer.role in ("output", "inout"):
-            outputs[buffer.name] = guarded.download().tobytes()
+            outputs[buffer.name] = laid.payload(buffer.name).tobytes()
         elif buffer.role == "input":
-            inputs_intact &= bool(np.array_equal(guarded.download(), given[buffer.name]))
+            inputs_intact &= bool(np.array_equal(laid.payload(buffer.name), given[buffer.name]))
         elif buffer.initial == "self_restoring":
-            scratch_restored &= not guarded.download().any()
+            scratch_restored &= not laid.payload(buffer.name).any()
     return Run(
         completed=True,
         outputs=outputs,
         inputs_intact=inputs_intact,
-        guards_intact=all(guarded.margins_intact() for guarded in buffers),
+        guards_intact=laid.margins_intact(),
         scratch_restored=scratch_restored,
         findings=(),
         unchecked=unchecked,

@@ -1,7 +1,5 @@
 """Device memory for one buffer of a call, with guard margins on both sides."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -116,16 +114,6 @@ class Guarded:
 
     def free(self) -> None:
         self._place.free()
-
-
-@contextmanager
-def freed(buffers: list[Guarded]) -> Iterator[list[Guarded]]:
-    """Free whatever the body appended, however it ends."""
-    try:
-        yield buffers
-    finally:
-        for buffer in buffers:
-            buffer.free()
 
 
 def _read(address: int, count: int) -> NDArray[np.uint8]:

@@ -4,8 +4,11 @@ Virtual memory is that of the driver API ("Virtual Memory Management"): plain ca
 a page that is not mapped, or a write to one that may only be read, is a fault of the kernel that made it.
 """
 
-from dataclasses import dataclass
+import ctypes
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from kerneltrial.devices.cuda import probe
 from kerneltrial.devices.cuda.driver import CudaError, bindings, call, release
@@ -13,6 +16,7 @@ from kerneltrial.devices.cuda.driver import CudaError, bindings, call, release
 MARGIN_BYTES = 4096  # on each side of a plain one; a multiple of every alignment that a contract asks for in practice
 _POOL_BYTES = 256 << 20  # that a pool holds at most
 _POOLED_BYTES = 64 << 20  # of one allocation
+_FENCED_BYTES = 64 << 20  # that stay mapped between calls at most
 _PLAIN_ALIGNMENT = 256  # of what ends at a fence, where no other is asked for
 
 
@@ -75,6 +79,22 @@ def _rounded(nbytes: int) -> int:
     return nbytes if nbytes > _POOLED_BYTES else 1 << max(16, (nbytes - 1).bit_length())
 
 
+class Staging:
+    """Two pieces of host memory that the card reads and writes directly: what goes there, and what came back."""
+
+    nbytes = 4 << 20
+
+    def __init__(self) -> None:
+        self._addresses = [int(call("cuMemHostAlloc", self.nbytes, 0)) for _ in range(2)]
+        self.image, self.back = (
+            np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(address)) for address in self._addresses
+        )
+
+    def free(self) -> None:
+        for address in self._addresses:
+            release("cuMemFreeHost", address)
+
+
 class Plain:
     """An allocation with margins on both sides, moved up by `offset_bytes`; from a pool where one is given."""
 
@@ -105,48 +125,100 @@ class Fenced:
         page = fences.page
         alignment = offset_bytes or _PLAIN_ALIGNMENT
         self.total = max(1, -(-(nbytes + alignment) // page)) * page
-        self._fences, self._mapped, self._made = fences, False, None
-        self._reserved = int(call("cuMemAddressReserve", self.total + 2 * page, 0, 0, 0))
-        self.start = self._reserved + page
-        try:
-            self._made = call("cuMemCreate", self.total, fences.kind, 0)
-            call("cuMemMap", self.start, self.total, 0, self._made, 0)
-            self._mapped = True
-            fences.allow(self.start, self.total, "READWRITE")
-        except CudaError:
-            self.free()
-            raise
+        self._fences, self._protected = fences, False
+        self._mapped = fences.take(self.total)
+        self.start = self._mapped.start
         last = self.start + self.total - nbytes
         self.before = offset_bytes if at == "start" else last // alignment * alignment - self.start
 
     def protect(self) -> None:
-        self._fences.allow(self.start, self.total, "READ")
+        self._fences.allow(self._mapped, "READ")
+        self._protected = True
 
     def free(self) -> None:
-        page = self._fences.page
-        if self._mapped:
-            release("cuMemUnmap", self.start, self.total)
-        if self._made is not None:
-            release("cuMemRelease", self._made)
-        release("cuMemAddressFree", self._reserved, self.total + 2 * page)
+        try:
+            if self._protected:
+                self._fences.allow(self._mapped, "READWRITE")
+        except CudaError as error:
+            if not error.is_fault:
+                raise
+        self._fences.give(self._mapped)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Pages that are mapped from `start`, and a page on either side that never is."""
+
+    reserved: int
+    start: int
+    total: int
+    made: Any
 
 
 @dataclass
 class Fences:
-    """What this card can do; `absent` says why there are none ("" where there are)."""
+    """What this card can do; `absent` says why there are none ("" where there are).
+
+    Pages that were given back stay mapped and are handed out again, as mapping them takes longer than a small call.
+    Whoever takes some finds what was left there, and fills it before anything looks.
+    """
 
     page: int
     kind: Any
     absent: str
+    _kept: dict[int, list[Mapped]] = field(default_factory=dict)
+    _held: int = 0
 
-    def allow(self, start: int, nbytes: int, what: Literal["READ", "READWRITE"]) -> None:
+    def take(self, total: int) -> Mapped:
+        """Pages that kernels may read and write; `total` is a multiple of `page`."""
+        if self._kept.get(total):
+            self._held -= total
+            return self._kept[total].pop()
+        reserved = int(call("cuMemAddressReserve", total + 2 * self.page, 0, 0, 0))
+        start, made, mapped = reserved + self.page, None, False
+        try:
+            made = call("cuMemCreate", total, self.kind, 0)
+            call("cuMemMap", start, total, 0, made, 0)
+            mapped = True
+            found = Mapped(reserved=reserved, start=start, total=total, made=made)
+            self.allow(found, "READWRITE")
+        except CudaError:
+            if mapped:
+                release("cuMemUnmap", start, total)
+            if made is not None:
+                release("cuMemRelease", made)
+            release("cuMemAddressFree", reserved, total + 2 * self.page)
+            raise
+        return found
+
+    def give(self, pages: Mapped) -> None:
+        """Give back what `take` gave; kernels may read and write it again."""
+        if self._held + pages.total > _FENCED_BYTES:
+            self._unmap(pages)
+            return
+        self._kept.setdefault(pages.total, []).append(pages)
+        self._held += pages.total
+
+    def empty(self) -> None:
+        """Unmap all that is not in use."""
+        for kept in self._kept.values():
+            for pages in kept:
+                self._unmap(pages)
+        self._kept, self._held = {}, 0
+
+    def _unmap(self, pages: Mapped) -> None:
+        release("cuMemUnmap", pages.start, pages.total)
+        release("cuMemRelease", pages.made)
+        release("cuMemAddressFree", pages.reserved, pages.total + 2 * self.page)
+
+    def allow(self, pages: Mapped, what: Literal["READ", "READWRITE"]) -> None:
         """Say what the card may do with mapped pages."""
         driver = bindings()
         access = driver.CUmemAccessDesc()
         access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = 0
         access.flags = getattr(driver.CUmemAccess_flags, f"CU_MEM_ACCESS_FLAGS_PROT_{what}")
-        call("cuMemSetAccess", start, nbytes, [access], 1)
+        call("cuMemSetAccess", pages.start, pages.total, [access], 1)
 
 
 def fences(handle: Any) -> Fences:
@@ -164,6 +236,7 @@ def fences(handle: Any) -> Fences:
         tried = Fenced(found, 1, 0, "start")
         tried.protect()
         tried.free()
+        found.empty()
     except CudaError as error:
         if error.is_fault:
             raise

@@ -70,7 +70,7 @@ class Search:
         for slot in range(count):
             last = slot == count - 1 and count > 1
             different = last or (count == 1 and history.attempts % ALONE == ALONE - 1)
-            row = self._choose(batch, different, count)
+            row = self._choose(batch, different, count - slot)
             if row is None:
                 drafts.append(self._exhausted(len(batch.refined.failed)))
                 break
@@ -89,8 +89,11 @@ class Search:
         names = list(self.space.file.parameters)
         return self.rows.get(tuple(parameters[n] for n in names)) if set(parameters) == set(names) else None
 
-    def _choose(self, batch: Batch, different: bool, count: int) -> int | None:
-        """Return the next row, or None where none is left; its result is believed to be what the model says."""
+    def _choose(self, batch: Batch, different: bool, slots: int) -> int | None:
+        """Return the next row, or None where none is left; its result is believed to be what the model says.
+
+        `slots` are still to be filled, this one among them.
+        """
         while batch.left:
             rows = np.array(batch.left, dtype=np.intp)
             mean, deviation = self._predicted(batch, rows)
@@ -99,14 +102,17 @@ class Search:
             if seed is not None:
                 place = batch.left.index(seed)
             elif different and batch.taken:
-                unseen = self._unseen(rows, hopeful, batch.taken)
-                place = self._furthest(rows, mean, batch.taken) if unseen is None else unseen
+                place = self._different(rows, mean, hopeful, batch.taken)
             else:
                 place = self._first(rows, hopeful)
             row = batch.left[place]
             if seed is None and batch.budget > 0 and row not in batch.refined.asked:
-                order = np.lexsort((self.tie_break[rows], -np.round(hopeful, 9)))
-                self._compile(batch, [row, *rows[order].tolist()], count)
+                best = rows[np.lexsort((self.tie_break[rows], -np.round(hopeful, 9)))].tolist()
+                likely = [row]
+                if slots > 1:  # the last slot's choice, should the others go as they look now
+                    taken = [*batch.taken, *best[: slots - 1]]
+                    likely.append(batch.left[self._different(rows, mean, hopeful, taken)])
+                self._compile(batch, [*likely, *best])
                 continue
             return batch.take(row, float(mean[place]))
         return None
@@ -120,11 +126,13 @@ class Search:
         seen = points.at(np.array(known.rows, dtype=np.intp))
         return fit(seen, np.array(known.results)).predict(there)
 
-    def _compile(self, batch: Batch, order: Sequence[int], count: int) -> None:
-        """Compile the first `count` of `order` that have no report, side by side; failures are known as failures."""
+    def _compile(self, batch: Batch, order: Sequence[int]) -> None:
+        """Compile the first of `order` that have no report, as many as may be; failures are known as failures.
+
+        All at once: compilers work side by side, and a second wave would take as long as the first.
+        """
         assert self.compile is not None
-        wanted = [row for row in dict.fromkeys(order) if row not in batch.refined.asked]
-        wanted = wanted[: min(count, batch.budget)]
+        wanted = [row for row in dict.fromkeys(order) if row not in batch.refined.asked][: batch.budget]
         batch.budget -= len(wanted)
         drafts = [self._bare(row) for row in wanted]
         for row, report in zip(wanted, self.compile(drafts), strict=True):
@@ -138,6 +146,11 @@ class Search:
     def _first(self, rows: NDArray[np.intp], value: Floats) -> int:
         """Return the place of the highest value; differences below 1e-9 are ties, which the seed breaks."""
         return int(np.lexsort((self.tie_break[rows], -np.round(value, 9)))[0])
+
+    def _different(self, rows: NDArray[np.intp], mean: Floats, hopeful: Floats, taken: list[int]) -> int:
+        """Return the place of the structurally different one."""
+        unseen = self._unseen(rows, hopeful, taken)
+        return self._furthest(rows, mean, taken) if unseen is None else unseen
 
     def _unseen(self, rows: NDArray[np.intp], value: Floats, taken: list[int]) -> int | None:
         """Return the best place in the largest part of the space that nothing taken lies in; None where there is none.
