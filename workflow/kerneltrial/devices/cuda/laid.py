@@ -1,8 +1,7 @@
 """The buffers of one call on the card: all together in one allocation where they are small, else each in a place apart.
 
-A call of a few hundred kilobytes takes less time than a single copy, and contexts that share a card wait for each other
-at each of them. So what is small is made ready on the host, margins and poison and all, goes to the card in one copy and
-comes back in one.
+A small call takes less time than a single copy, and contexts that share a card wait for each other at each of them. So
+what is small is made ready on the host, margins and poison and all, goes to the card in one copy and comes back in one.
 """
 
 from collections.abc import Sequence
