@@ -7,8 +7,27 @@
 //                cp.async while one is multiplied
 //   LDMATRIX     1: fragments come by ldmatrix, 0: by plain loads of shared memory
 //   BAND         blocks take tiles of BAND rows of tiles together, column by column, for the level-2 cache; 1: row by row
+//   WGMMA        1: Hopper's own way, at the end of this file, where rows lie on 16 bytes; CLUSTER belongs to it
 
 typedef unsigned short Half;
+
+#if WGMMA == 1  // the parameters are those of Hopper's way; every other shape is left to small plain tiles
+constexpr int TILE_M = BM, TILE_N = BN, DEPTH = BK, DEEP = STAGES;
+constexpr int MAP_TYPE = 10;  // bf16, as tensor maps number it
+#define WGMMA_TYPE "bf16.bf16"
+#undef BM
+#undef BN
+#undef BK
+#undef WM
+#undef WN
+#undef STAGES
+#define BM 64
+#define BN 64
+#define BK 32
+#define WM 32
+#define WN 32
+#define STAGES 1
+#endif
 
 constexpr int WARPS_N = BN / WN, THREADS = 32 * (BM / WM) * WARPS_N;
 constexpr int PITCH_A = BK + 8, PITCH_B = BN + 8;  // 16 bytes more: eight rows of a fragment lie in all banks
@@ -191,3 +210,325 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 matmul_any(const Half* __restrict__ a, const Half* __restrict__ b, Half* __restrict__ c, int m, int n, int k) {
     product<false>(a, b, c, m, n, k);
 }
+
+#if WGMMA == 1
+// Hopper's own way: a warpgroup of producers brings tiles by TMA, two of consumers multiply them from shared memory by
+// wgmma. Blocks stay, and take one tile of c after another; CLUSTER blocks below each other share the tiles of b.
+//
+// No host makes the tensor maps that TMA needs: each block writes its own into scratch and fences them. TMA reads zero
+// outside the matrices and writes nothing there, so that only rows on 16 bytes are asked for.
+
+constexpr int GROUP = 128, HOPPER_THREADS = 3 * GROUP;
+constexpr int ROWS = TILE_M / 2, HIGH = ROWS / 64;  // of a consumer, and how many wgmma tall that is
+constexpr int BOX_HALVES = 64 * 64, BOX_BYTES = 2 * BOX_HALVES;
+constexpr int A_BYTES = 2 * TILE_M * DEPTH, B_BYTES = 2 * TILE_N * DEPTH, STAGE_BYTES = A_BYTES + B_BYTES;
+constexpr int BOXES = TILE_N / 64, MAP_BYTES = 128;
+
+__device__ __forceinline__ unsigned shared_address(const void* at) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(at));
+}
+
+// ---- tensor maps: rows of `columns` halves, brought in boxes of `high` rows by 64 columns, swizzled by 128 bytes.
+
+#define REPLACE(field, width, constraint, value)                                                     \
+    asm volatile("tensormap.replace.tile." field ".shared::cta.b1024." width " [%0], %1;" ::"r"(at), \
+                 constraint(value)                                                                   \
+                 : "memory")
+#define REPLACE_AT(field, ord, width, constraint, value)                                                        \
+    asm volatile("tensormap.replace.tile." field ".shared::cta.b1024." width " [%0], " ord ", %1;" ::"r"(at), \
+                 constraint(value)                                                                              \
+                 : "memory")
+
+// By the block's first warp: the map is made in shared memory at `made`, and copied to `map`, where TMA may read it afterwards.
+__device__ __forceinline__ void make_map(unsigned* made, unsigned char* map, const Half* x, int rows, int columns,
+                                         int high) {
+    const unsigned at = shared_address(made);
+    made[threadIdx.x] = 0;
+    __syncwarp();
+    if (threadIdx.x == 0) {
+        REPLACE("global_address", "b64", "l", x);
+        REPLACE("rank", "b32", "r", 1);
+        REPLACE_AT("box_dim", "0", "b32", "r", 64);
+        REPLACE_AT("box_dim", "1", "b32", "r", high);
+        REPLACE_AT("global_dim", "0", "b32", "r", columns);
+        REPLACE_AT("global_dim", "1", "b32", "r", rows);
+        REPLACE_AT("global_stride", "0", "b64", "l", 2ll * columns);
+        REPLACE_AT("element_stride", "0", "b32", "r", 1);
+        REPLACE_AT("element_stride", "1", "b32", "r", 1);
+        REPLACE("elemtype", "b32", "n", MAP_TYPE);
+        REPLACE("interleave_layout", "b32", "n", 0);
+        REPLACE("swizzle_mode", "b32", "n", 3);
+        REPLACE("fill_mode", "b32", "n", 0);
+    }
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"
+                 ::"l"(map), "r"(at)
+                 : "memory");
+}
+
+__device__ __forceinline__ void acquire_map(const unsigned char* map) {
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
+// ---- barriers
+
+__device__ __forceinline__ void expect(unsigned barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+__device__ __forceinline__ void arrive_and_expect_bytes(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void arrive_in_block(unsigned barrier, unsigned block) {
+    asm volatile(
+        "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+        ::"r"(barrier), "r"(block)
+        : "memory");
+}
+
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
+    unsigned done;
+    do {
+        asm volatile(
+            "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+            : "=r"(done)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+    } while (!done);
+}
+
+__device__ __forceinline__ unsigned rank_in_cluster() {
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+__device__ __forceinline__ void meet_cluster() {
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// ---- copies by TMA
+
+__device__ __forceinline__ void bring(unsigned to, const unsigned char* map, int column, int row, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+        ::"r"(to), "l"(map), "r"(column), "r"(row), "r"(barrier)
+        : "memory");
+}
+
+// To the same place of each block of the cluster, whose barrier at the same place counts the bytes.
+__device__ __forceinline__ void bring_to_all(unsigned to, const unsigned char* map, int column, int row,
+                                             unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3}], [%4], %5;"
+        ::"r"(to), "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(static_cast<unsigned short>((1 << CLUSTER) - 1))
+        : "memory");
+}
+
+__device__ __forceinline__ void send(const unsigned char* map, int column, int row, unsigned from) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];"
+                 ::"l"(map), "r"(column), "r"(row), "r"(from)
+                 : "memory");
+}
+
+// ---- wgmma
+
+#define TO32(d, i) TO8(d, i), TO8(d, i + 8), TO8(d, i + 16), TO8(d, i + 24)
+#define TO8(d, i)                                                                                         \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+        "+f"(d[i + 7])
+#define NAMES32                                                                                                   \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+    "%24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES64                                                                                                     \
+    NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
+            "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define NAMES128                                                                                                       \
+    NAMES64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "    \
+            "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, "  \
+            "%104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, "    \
+            "%121, %122, %123, %124, %125, %126, %127"
+// a lies row by row (K-major), b column by column as seen from the product (MN-major: the last 1).
+#define WGMMA_OF(n, names, a, b, add)                                                                      \
+    "{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." WGMMA_TYPE \
+    " {" names "}, " a ", " b ", p, 1, 1, 0, 1; }"
+
+// d = a * b, or d += a * b, for 64 rows of a and TILE_N columns of b, 16 deep; a and b are descriptors.
+__device__ __forceinline__ void wgmma(float (&d)[TILE_N / 2], unsigned long long a, unsigned long long b, int add) {
+    if constexpr (TILE_N == 256) {
+        asm volatile(WGMMA_OF("256", NAMES128, "%128", "%129", "%130")
+                     : TO32(d, 0), TO32(d, 32), TO32(d, 64), TO32(d, 96)
+                     : "l"(a), "l"(b), "r"(add));
+    } else if constexpr (TILE_N == 128) {
+        asm volatile(WGMMA_OF("128", NAMES64, "%64", "%65", "%66") : TO32(d, 0), TO32(d, 32) : "l"(a), "l"(b), "r"(add));
+    } else {
+        asm volatile(WGMMA_OF("64", NAMES32, "%32", "%33", "%34") : TO32(d, 0) : "l"(a), "l"(b), "r"(add));
+    }
+}
+
+// Where a tile lies: `leading` bytes between 64 columns of b, 1024 between groups of eight rows; swizzled by 128 bytes.
+__device__ __forceinline__ unsigned long long descriptor(unsigned at, unsigned leading) {
+    return static_cast<unsigned long long>((at & 0x3ffff) >> 4) | static_cast<unsigned long long>(leading >> 4) << 16 |
+           static_cast<unsigned long long>(1024 >> 4) << 32 | 1ull << 62;
+}
+
+// ---- the kernel's parts
+
+// The tiles of c that a cluster takes in turn: bands of BAND rows of tiles, column by column.
+struct Tiles {
+    int down, across, at;
+
+    __device__ __forceinline__ Tiles(int m, int n)
+        : down((m + CLUSTER * TILE_M - 1) / (CLUSTER * TILE_M)), across((n + TILE_N - 1) / TILE_N),
+          at(blockIdx.x / CLUSTER) {}
+
+    __device__ __forceinline__ bool more() const { return at < down * across; }
+
+    __device__ __forceinline__ void next() { at += gridDim.x / CLUSTER; }
+
+    __device__ __forceinline__ void place(int& row, int& column, unsigned rank) const {
+        const int band = at / (BAND * across), inside = at % (BAND * across), height = min(BAND, down - band * BAND);
+        row = ((band * BAND + inside % height) * CLUSTER + rank) * TILE_M, column = inside / height * TILE_N;
+    }
+};
+
+// A stage of the ring, and the parity of its barriers' phase.
+struct Ring {
+    int stage = 0;
+    unsigned parity = 0;
+
+    __device__ __forceinline__ void step() {
+        if (++stage == DEEP) stage = 0, parity ^= 1;
+    }
+};
+
+// One thread: tiles of a and b for every step of every tile of c, as stages become free.
+__device__ __forceinline__ void produce(unsigned stages, unsigned full, unsigned empty, const unsigned char* maps, int m,
+                                        int n, int k, unsigned rank) {
+    Ring ring;
+    for (Tiles tiles(m, n); tiles.more(); tiles.next()) {
+        int row, column;
+        tiles.place(row, column, rank);
+        for (int at = 0; at < k; at += DEPTH, ring.step()) {
+            const unsigned to = stages + ring.stage * STAGE_BYTES, barrier = full + 8 * ring.stage;
+            wait(empty + 8 * ring.stage, ring.parity ^ 1);
+            arrive_and_expect_bytes(barrier, STAGE_BYTES);
+            bring(to, maps, at, row, barrier);
+#pragma unroll
+            for (int box = 0; box < BOXES / CLUSTER; ++box) {
+                const int own = rank * (BOXES / CLUSTER) + box;
+                const unsigned place = to + A_BYTES + own * BOX_BYTES;
+                if constexpr (CLUSTER > 1)
+                    bring_to_all(place, maps + MAP_BYTES, column + own * 64, at, barrier);
+                else
+                    bring(place, maps + MAP_BYTES, column + own * 64, at, barrier);
+            }
+        }
+    }
+}
+
+// The sums of 64 rows, box by box of 64 columns through two buffers, to c.
+__device__ __forceinline__ void write(const float (&d)[TILE_N / 2], unsigned buffers, const unsigned char* map, int row,
+                                      int column, int group, int& turn) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % GROUP / 32;
+    const int own_row = warp * 16 + lane % 16, own_column = lane / 16;
+#pragma unroll
+    for (int box = 0; box < BOXES; ++box) {
+        const unsigned buffer = buffers + turn * BOX_BYTES;
+        turn ^= 1;
+        if (threadIdx.x % GROUP == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+        asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");  // the buffer's last box is on its way
+#pragma unroll
+        for (int j = 0; j < 8; j += 2) {
+            const float* of = d + box * 32 + j * 4;
+            const unsigned to = buffer + own_row * 128 + ((j + own_column) ^ own_row % 8) * 16;
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                         "r"(pack(of[0], of[1])), "r"(pack(of[2], of[3])), "r"(pack(of[4], of[5])),
+                         "r"(pack(of[6], of[7]))
+                         : "memory");
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
+        if (threadIdx.x % GROUP == 0) {
+            send(map, column + box * 64, row, buffer);
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        }
+    }
+}
+
+// A warpgroup: ROWS rows of each tile of c.
+__device__ __forceinline__ void consume(unsigned stages, unsigned full, unsigned empty, unsigned buffers,
+                                        const unsigned char* maps, int m, int n, int k, unsigned rank, int group) {
+    Ring ring;
+    int turn = 0;
+    for (Tiles tiles(m, n); tiles.more(); tiles.next()) {
+        int row, column, last = 0;
+        tiles.place(row, column, rank);
+        float d[HIGH][TILE_N / 2];
+        for (int at = 0; at < k; at += DEPTH) {
+            const unsigned tile = stages + ring.stage * STAGE_BYTES;
+            wait(full + 8 * ring.stage, ring.parity);
+            const unsigned long long a = descriptor(tile + group * ROWS * 128, 16);
+            const unsigned long long b = descriptor(tile + A_BYTES, BOX_BYTES);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+            for (int deep = 0; deep < DEPTH / 16; ++deep)
+#pragma unroll
+                for (int i = 0; i < HIGH; ++i)
+                    wgmma(d[i], a + (i * BOX_BYTES >> 4) + (deep * 32 >> 4), b + (deep * 2048 >> 4), at + deep > 0);
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");  // the step before this one is done
+            if (at > 0 && threadIdx.x % GROUP < CLUSTER) arrive_in_block(empty + 8 * last, threadIdx.x % GROUP);
+            last = ring.stage;
+            ring.step();
+        }
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (threadIdx.x % GROUP < CLUSTER) arrive_in_block(empty + 8 * last, threadIdx.x % GROUP);
+#pragma unroll
+        for (int i = 0; i < HIGH; ++i)
+            write(d[i], buffers + group * 2 * BOX_BYTES, maps + 2 * MAP_BYTES, row + group * ROWS + i * 64, column, group,
+                  turn);
+    }
+    if (threadIdx.x % GROUP == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+extern "C" __global__ void __launch_bounds__(HOPPER_THREADS, 1)
+matmul_hopper(const Half* __restrict__ a, const Half* __restrict__ b, Half* __restrict__ c, int m, int n, int k,
+              unsigned char* __restrict__ maps) {
+    extern __shared__ __align__(1024) unsigned char room[];
+    __shared__ __align__(128) unsigned made[3][32];
+    __shared__ __align__(8) unsigned long long barriers[2 * DEEP];
+    const unsigned stages = (shared_address(room) + 1023) & ~1023u, buffers = stages + DEEP * STAGE_BYTES;
+    const unsigned full = shared_address(barriers), empty = full + 8 * DEEP;
+    const unsigned rank = CLUSTER > 1 ? rank_in_cluster() : 0;
+    maps += blockIdx.x * 3 * MAP_BYTES;
+    if (threadIdx.x < 32) {
+        make_map(made[0], maps, a, m, k, TILE_M);
+        make_map(made[1], maps + MAP_BYTES, b, k, n, DEPTH);
+        make_map(made[2], maps + 2 * MAP_BYTES, c, m, n, 64);
+    } else if (threadIdx.x == 32) {
+        for (int s = 0; s < DEEP; ++s) expect(full + 8 * s, 1), expect(empty + 8 * s, 2 * CLUSTER);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+    }
+    if constexpr (CLUSTER > 1)
+        meet_cluster();
+    else
+        __syncthreads();
+    acquire_map(maps);
+    acquire_map(maps + MAP_BYTES);
+    acquire_map(maps + 2 * MAP_BYTES);
+    const int group = threadIdx.x / GROUP;
+    if (group == 0) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == 0) produce(stages, full, empty, maps, m, n, k, rank);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        consume(stages, full, empty, buffers, maps, m, n, k, rank, group - 1);
+    }
+    __syncwarp();
+    if constexpr (CLUSTER > 1) meet_cluster();  // no block leaves while another writes to it
+}
+#endif

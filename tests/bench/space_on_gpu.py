@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ from kerneltrial.inputs.resolve import PlanProblem, resolve
 from kerneltrial.inputs.values import generate
 from kerneltrial.judge.compare import Expected, compare
 from kerneltrial.judge.precision import decode
+from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.store.canonical import digest
@@ -64,6 +66,10 @@ class Shipped(Family):
     @property
     def config(self) -> Any:  # type: ignore[override]
         return read(CLONE / _CONFIGS.get(self.name, f"trials/{self.name}.yaml"), {}, CLONE)
+
+    @cached_property
+    def space(self) -> Space:
+        return read_space(CLONE / f"kernels/{self.name}/space.yaml", probe.probe())
 
 
 @dataclass

@@ -4,11 +4,10 @@
 """
 
 import pytest
-from family_court import CLONE, Family, names
+from family_court import CLONE, NO_CARD, Family, names
 
 from kerneltrial.inputs.trial import check_workload
 from kerneltrial.propose.search.search import open_search
-from kerneltrial.records.device import Device
 from kerneltrial.records.validation import Validated
 
 FAMILIES = names()
@@ -28,7 +27,18 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     ),
     "matmul_f16": (
         None,
-        {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "LDMATRIX": 1, "BAND": 1},
+        {
+            "BM": 32,
+            "BN": 32,
+            "BK": 16,
+            "WM": 16,
+            "WN": 16,
+            "STAGES": 3,
+            "LDMATRIX": 1,
+            "BAND": 1,
+            "WGMMA": 0,
+            "CLUSTER": 1,
+        },
     ),
     "conv3x3_f32": (
         {"WIDE": 16, "HIGH": 4, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": 2},
@@ -47,13 +57,25 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"BM": 64, "BN": 64, "BK": 8, "RESIDENT": 2, "SPLIT": 4, "BAND": 8, "AHEAD": 1},
         {"BM": 64, "BN": 64, "BK": 8, "RESIDENT": 2, "SPLIT": 4, "BAND": 1, "AHEAD": 0},
     ),
-    "matmul_bf16": ({"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 1, "LDMATRIX": 0, "BAND": 8},),
+    "matmul_bf16": (
+        {
+            "BM": 32,
+            "BN": 32,
+            "BK": 16,
+            "WM": 16,
+            "WN": 16,
+            "STAGES": 1,
+            "LDMATRIX": 0,
+            "BAND": 8,
+            "WGMMA": 0,
+            "CLUSTER": 1,
+        },
+    ),
     "matmul_residual_norm_f32": (
         {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "NORM": 2},
         {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "NORM": 1},
     ),
 }
-NO_CARD = Device(kind="cpu", arch="sm_80", name="none", fingerprint={})
 
 
 def test_every_kernel_folder_belongs_to_a_trial() -> None:

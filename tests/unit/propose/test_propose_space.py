@@ -10,6 +10,7 @@ from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.space import Space, read_space
 from kerneltrial.propose.search.space_file import sentence
+from kerneltrial.records.device import Device
 
 KERNELS = Path(__file__).resolve().parents[3] / "kernels"
 
@@ -106,3 +107,29 @@ def test_a_shipped_space_has_hundreds_of_configurations_that_meet_its_constraint
     for configuration in space.configurations[::29]:
         known = space.named(configuration)
         assert all(evaluate(constraint, known) for constraint in space.file.constraints)
+
+
+def test_what_one_architecture_alone_has_is_left_out_elsewhere(write_space: Callable[..., Path]) -> None:
+    path = write_space({"constraints:": 'requires:\n  - {arch: sm_90a, when: "SPLIT == 4"}\nconstraints:'})
+    whole = read_space(path)
+    assert {c["SPLIT"] for c in whole.configurations} >= {1, 4}
+    hopper = Device(kind="cuda", arch="sm_90a", name="", fingerprint={})
+    assert read_space(path, hopper).configurations == whole.configurations
+    for kind, arch in (("cuda", "sm_80"), ("cpu", "sm_90a")):
+        left = read_space(path, Device(kind=kind, arch=arch, name="", fingerprint={}))
+        assert left.configurations == tuple(c for c in whole.configurations if c["SPLIT"] != 4)
+        assert left.file.seeds == whole.file.seeds
+
+
+def test_a_seed_that_needs_another_architecture_is_left_out_too(write_space: Callable[..., Path]) -> None:
+    path = write_space(
+        {"constraints:": 'requires:\n  - {arch: sm_90a, when: "DEPTH == 2 and SPLIT == 1"}\nconstraints:'}
+    )
+    card = Device(kind="cuda", arch="sm_80", name="", fingerprint={})
+    assert len(read_space(path, card).file.seeds) == len(read_space(path).file.seeds) - 1
+
+
+def test_what_is_required_may_only_speak_of_parameters(write_space: Callable[..., Path]) -> None:
+    path = write_space({"constraints:": 'requires:\n  - {arch: sm_90a, when: "SPLOT == 4"}\nconstraints:'})
+    with pytest.raises(InputProblem, match="requires, number 1: 'SPLOT' is not known"):
+        read_space(path)

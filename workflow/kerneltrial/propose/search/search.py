@@ -221,7 +221,7 @@ def open_search(path: Path, cases: Cases, device: Device, seed: int, compile: Co
     timed = [case.dimensions for case in cases.cases if case.kind == "performance"]
     if not timed:
         raise InputProblem("cases: no performance case; `search` needs one to rank by")
-    return Search(read_space(path), timed, device, seed, compile)
+    return Search(read_space(path, device), timed, device, seed, compile)
 
 
 def _features(space: Space) -> Floats:

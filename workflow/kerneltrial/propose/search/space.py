@@ -15,6 +15,7 @@ from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.columns import Columns, Integers, column
 from kerneltrial.propose.search.space_file import Parameters, SpaceFile, filled, read_space_file
+from kerneltrial.records.device import Device
 from kerneltrial.records.plan import LaunchPlan, Variant
 
 MAXIMUM_CONFIGURATIONS = 20_000
@@ -62,14 +63,14 @@ class Space:
 
     def named(self, parameters: Parameters) -> dict[str, int]:
         """Return the parameters with all derived names."""
-        known = dict(parameters)
-        for name, expression in self.file.derived.items():
-            known[name] = evaluate(expression, known)
-        return known
+        return _named(self.file, parameters)
 
 
-def read_space(path: Path) -> Space:
+def read_space(path: Path, device: Device | None = None) -> Space:
     """Read space.yaml and the template beside it, and enumerate the configurations.
+
+    With a device, those that `requires` keeps for another architecture are left out, seeds too; on `cpu` all of
+    `requires` are, whatever is compiled for: it executes no instruction that one architecture alone has.
 
     Raises
     ------
@@ -77,6 +78,8 @@ def read_space(path: Path) -> Space:
         Where a file is absent or wrong, a name is unknown, a seed is no valid configuration, or nothing is valid.
     """
     file = read_space_file(path)
+    if device is not None:
+        file = _on(device, file)
     template = _read_template(path.parent / file.source)
     try:
         table = _enumerate(path, file)
@@ -93,6 +96,29 @@ def read_space(path: Path) -> Space:
         if seed.parameters not in configurations:
             raise InputProblem(f"{path}: seeds, number {number}: {seed.parameters} is no valid configuration")
     return Space(path, file, template, configurations, table)
+
+
+def _on(device: Device, file: SpaceFile) -> SpaceFile:
+    """The file with what the device lacks as further constraints, and without seeds of it."""
+    here = device.arch if device.kind == "cuda" else ""
+    lacking = tuple(f"not ({needs.when})" for needs in file.requires if needs.arch != here)
+    seeds = tuple(seed for seed in file.seeds if _meets(file, seed.parameters, lacking))
+    return msgspec.structs.replace(file, constraints=(*file.constraints, *lacking), seeds=seeds)
+
+
+def _meets(file: SpaceFile, parameters: Parameters, constraints: Iterable[str]) -> bool:
+    """Whether the constraints hold; a seed with other names is no configuration, which is said elsewhere."""
+    if set(parameters) != set(file.parameters):
+        return True
+    known = _named(file, parameters)
+    return all(evaluate(constraint, known) for constraint in constraints)
+
+
+def _named(file: SpaceFile, parameters: Parameters) -> dict[str, int]:
+    known = dict(parameters)
+    for name, expression in file.derived.items():
+        known[name] = evaluate(expression, known)
+    return known
 
 
 def _reachable(variants: Iterable[Variant]) -> Iterator[Variant]:

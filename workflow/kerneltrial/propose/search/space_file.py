@@ -52,6 +52,13 @@ class PriorTerms(Record):
     tail_bytes: Expression = "0"
 
 
+class Requirement(Record):
+    """Configurations for which `when` holds are there for cards of this architecture alone, such as `sm_90a`."""
+
+    arch: Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?(?!\n)$")]
+    when: Expression
+
+
 class SpaceFile(Record):
     """space.yaml. `derived` names may use parameters and the derived names before them."""
 
@@ -61,6 +68,7 @@ class SpaceFile(Record):
     language: Language = "cuda_cpp"
     derived: dict[Name, Expression] = {}
     constraints: tuple[Expression, ...] = ()
+    requires: tuple[Requirement, ...] = ()
     prior: PriorTerms = PriorTerms()
     seeds: tuple[Seed, ...] = ()
     reasons: dict[Name, Because] = {}
@@ -72,6 +80,8 @@ def read_space_file(path: Path) -> SpaceFile:
     known = _checked_derived(path, file)
     for number, expression in enumerate(file.constraints, start=1):
         refuse_unknown(f"{path}: constraints, number {number}", expression, known)
+    for number, requirement in enumerate(file.requires, start=1):
+        refuse_unknown(f"{path}: requires, number {number}", requirement.when, known)
     for text in _texts(msgspec.to_builtins(file.plan)):
         for expression in _BRACES.findall(text):
             refuse_unknown(f"{path}: plan", expression, known)
