@@ -57,6 +57,15 @@ extern "C" __global__ void kern(const float* x, float* y) {
   if (threadIdx.x == 0) atomicAdd(y, 1.f);
 }
 """
+LONG = """
+extern "C" __global__ void kern(const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float v = x[i];
+#pragma unroll 1
+  for (int k = 0; k < 32; ++k) v = v * v + 0.25f;
+  y[i] = v;
+}
+"""
 SOURCES = {"own": OWN, "overlapping": OVERLAPPING, "neighbours": NEIGHBOURS, "outside": OUTSIDE, "endless": ENDLESS,
            "atomic": ATOMIC}  # fmt: skip
 
@@ -72,6 +81,8 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         seen.append(done is not None)
         return done
 
+    monkeypatch.setattr(parallel, "LEAST_INSTRUCTIONS", 1)
+    monkeypatch.setattr(parallel, "INSTRUCTIONS_PER_BYTE", 0)
     monkeypatch.setattr(parallel, "_try", spied)
     monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda _: {0, 1})
     return seen
@@ -107,6 +118,17 @@ def test_findings_name_the_block(tries: list[bool]) -> None:
 def test_a_kernel_whose_blocks_met_is_not_tried_again(tries: list[bool]) -> None:
     assert run(OVERLAPPING, times=3).completed
     assert tries == [False]
+
+
+def test_what_takes_less_than_a_try_is_not_tried(tries: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "LEAST_INSTRUCTIONS", 1 << 19)
+    assert run(OWN, times=2).completed
+    assert tries == []
+    assert run(LONG, times=3).completed  # how long it is, the first launch says
+    assert tries == [True, True]
+    monkeypatch.setattr(parallel, "INSTRUCTIONS_PER_BYTE", 1 << 10)
+    assert run(LONG, times=3).completed
+    assert tries == [True, True]
 
 
 def test_without_threads_of_the_host(tries: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,13 +253,13 @@ class Generator(Operands):
         """Store the registers `changed` and return; load the `live` ones where the thread resumes."""
         body = self.body
         body.set_field("%ctx", at.STATE, "i32", len(self._resumes) + 1)
-        for register in bits(changed):
+        for register in bits(changed & ~self.kept):
             self._spill(register)
         self.finish(status)
         label = body.label()
         self._resumes.append(label)
         body.place(label)
-        for register in bits(live):
+        for register in bits(live & ~self.kept):
             self._reload(register)
 
     def _spill(self, register: int) -> None:

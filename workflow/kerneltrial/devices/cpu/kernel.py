@@ -30,6 +30,8 @@ class Kernel:
     partial_barriers: bool
     shares: bool = False
     """Set once blocks of a launch were found to meet in global memory: the next launch does not try cores again."""
+    executed: int = 0
+    """Instructions of a thread in the last launch, as the budget has them (0: none yet): what the next may take."""
 
     @cached_property
     def prints(self) -> bool:

@@ -48,7 +48,7 @@ def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
     """What a GPU would say no to; raises `Refused` for what this device does not do."""
     if launch.cluster != (1, 1, 1):
         raise unsupported_feature("thread block clusters")
-    threads = _threads(launch)
+    threads = threads_of_block(launch)
     limit = min(at.MAX_THREADS, kernel.function.max_threads)
     shared = _shared_bytes(kernel, launch)
     if any(not 1 <= g <= m for g, m in zip(launch.grid, _MAX_GRID, strict=True)):
@@ -104,7 +104,7 @@ def _contexts(kernel: Kernel, block: tuple[int, int, int]) -> NDArray[np.uint8]:
     return contexts
 
 
-def _threads(launch: ResolvedLaunch) -> int:
+def threads_of_block(launch: ResolvedLaunch) -> int:
     return launch.block[0] * launch.block[1] * launch.block[2]
 
 
@@ -117,7 +117,7 @@ def _geometry(launch: ResolvedLaunch) -> dict[str, int]:
     return {
         **{f"nctaid.{axis}": value for axis, value in zip("xyz", launch.grid, strict=True)},
         **{f"ntid.{axis}": value for axis, value in zip("xyz", launch.block, strict=True)},
-        "threads": _threads(launch),
+        "threads": threads_of_block(launch),
         "dynamic_bytes": launch.shared_bytes,
     }
 
@@ -206,7 +206,7 @@ class Worker:
 
     def step(self, resume: bool) -> int:
         """Run the blocks, or resume the one that spins: 0, 1 after a fault, 2 where it spins (again)."""
-        return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, _threads(self._launch), resume)
+        return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, threads_of_block(self._launch), resume)
 
     @property
     def bytes(self) -> int:

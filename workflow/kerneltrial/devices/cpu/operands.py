@@ -9,6 +9,7 @@ from kerneltrial.devices.cpu.ir import INVARIANT, Body
 from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
+from kerneltrial.devices.cpu.spilling import kept_in_context
 from kerneltrial.devices.cpu.syntax import (
     WIDTHS,
     Function,
@@ -45,6 +46,7 @@ class Operands:
         self.function = function
         self.flow = flow
         self.layout = layout
+        self.kept = kept_in_context(flow)
         self._slots: dict[int, str] = {}
         self._values: dict[int, str] = {}
         self._loaded: set[str] = set()
@@ -53,11 +55,14 @@ class Operands:
     # -- registers
 
     def declare_registers(self) -> None:
-        """An alloca for each register that outlives a basic block (0 where it is read before it is written), and for
-        each slot of a call."""
+        """An alloca for each register that outlives a basic block (0 where it is read before it is written), or its
+        place in the context; and an alloca for each slot of a call."""
         body = self.body
         for index, type_ in enumerate(self.function.registers):
             if index in self.flow.local:
+                continue
+            if self.kept >> index & 1:
+                body.do(f"%r{index} = getelementptr i8, ptr %ctx, i64 {self.layout.spills[index]}")
                 continue
             body._allocas.append(f"  %r{index} = alloca i{WIDTHS[type_]}")
             body.do(f"store i{WIDTHS[type_]} 0, ptr %r{index}")

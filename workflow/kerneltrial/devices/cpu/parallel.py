@@ -16,30 +16,36 @@ from numpy.typing import NDArray
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
-from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks, run_launch
+from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks, run_launch, threads_of_block
 from kerneltrial.inputs.calls import ResolvedLaunch
 
 MOST_WORKERS = 4
-LEAST_THREADS = 1 << 13
-"""Launches with fewer threads are over before a second core is at work."""
+LEAST_INSTRUCTIONS = 1 << 20
+INSTRUCTIONS_PER_BYTE = 4
+"""A launch that executes no more, and so many for each byte of the call's memory, is over before a try would be:
+threads start, and memory is copied, noted and compared. Measured with kernels that only copy."""
 MOST_BYTES = 64 << 20
 """Of memory that is copied, and noted for each worker."""
 _ONES = 0x0101010101010101
+_PIECE = 1 << 16
+"""Bytes that are compared at a time: what a core keeps near."""
 
 
 def run_blocks(kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int) -> Launched:
     """Run one launch that `refusal` has nothing against, on as many cores as change nothing."""
     count = _workers(kernel, launch, arena)
     done = _try(kernel, launch, arena, budget, count) if count > 1 else None
-    return done or run_launch(kernel, launch, arena, budget)
+    done = done or run_launch(kernel, launch, arena, budget)
+    kernel.executed = max(1, (budget - done.budget) // (number_of_blocks(launch) * threads_of_block(launch)))
+    return done
 
 
 def _workers(kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> int:
     """How many workers a launch is tried with."""
-    blocks = number_of_blocks(launch)
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    large = max(arena.memory.size, threads * kernel.layout.context_bytes) > MOST_BYTES
-    if large or blocks * threads < LEAST_THREADS or not kernel.separable:
+    blocks, threads, size = number_of_blocks(launch), threads_of_block(launch), arena.memory.size
+    large = max(size, threads * kernel.layout.context_bytes) > MOST_BYTES
+    work = blocks * threads * (kernel.executed or kernel.instructions)
+    if large or work < LEAST_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * size or not kernel.separable:
         return 1
     return min(len(os.sched_getaffinity(0)), MOST_WORKERS, blocks)
 
@@ -88,9 +94,13 @@ def _run_all(workers: list[Worker]) -> list[bool]:
 
 def _overlap(marks: NDArray[np.bool_]) -> bool:
     """Whether two workers wrote the same byte."""
-    seen = marks[0].copy()
+    return any(_meet(marks[:, start : start + _PIECE]) for start in range(0, marks.shape[1], _PIECE))
+
+
+def _meet(marks: NDArray[np.bool_]) -> bool:
+    seen = marks[0]
     for mine in marks[1:]:
         if bool((seen & mine).any()):
             return True
-        seen |= mine
+        seen = seen | mine
     return False

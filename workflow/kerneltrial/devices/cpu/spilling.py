@@ -4,8 +4,10 @@ What is live across a wait is stored there and loaded when the thread resumes. A
 any way to the next wait, lies there still; and one that is only carried through is then never loaded at all.
 """
 
+from collections import Counter
+
 from kerneltrial.devices.cpu.blocks import Block
-from kerneltrial.devices.cpu.flow import Flow
+from kerneltrial.devices.cpu.flow import Flow, bits
 
 
 def live_across(flow: Flow, block: Block) -> int:
@@ -14,6 +16,24 @@ def live_across(flow: Flow, block: Block) -> int:
     for register in block.last.reads:
         live |= 1 << register
     return live
+
+
+def kept_in_context(flow: Flow) -> int:
+    """Registers that are written once and outlive a wait: their place in the context is all that they have.
+
+    So nothing of them is stored again when the thread waits, or loaded when it resumes before it is looked at.
+    """
+    written = Counter(register for block in flow.blocks for step in block.steps for register in step.writes)
+    live = 0
+    for block in flow.blocks:
+        if block.ends == "sync":
+            live |= live_across(flow, block)
+        elif block.index in flow.spins:
+            live |= flow.blocks[block.target].live_in
+    kept = 0
+    for register in bits(live & ~flow.blocks[0].live_in):
+        kept |= (written[register] == 1) << register
+    return kept
 
 
 def stored_before_wait(flow: Flow) -> dict[int, int]:
