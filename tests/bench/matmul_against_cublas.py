@@ -25,6 +25,7 @@ from own_process import compile_cuda  # noqa: E402
 from kerneltrial.devices.cuda import timing  # noqa: E402
 from kerneltrial.devices.cuda.clocks import call_each_set  # noqa: E402
 from kerneltrial.devices.cuda.context import Context  # noqa: E402
+from kerneltrial.devices.cuda.interleaved import Schedule  # noqa: E402
 from kerneltrial.devices.cuda.launches import Module  # noqa: E402
 from kerneltrial.devices.cuda.memory import Guarded  # noqa: E402
 from kerneltrial.devices.cuda.probe import probe  # noqa: E402
@@ -125,7 +126,7 @@ def measure(
             want = one["a"].astype(np.float64) @ one["b"].astype(np.float64)
             error = np.linalg.norm(got - want) / np.linalg.norm(want)
             assert error < 1e-6, f"{name}: relative error {error:.1e}"
-    schedule = timing.Schedule(rounds=arguments.rounds, order="random", seed=0)
+    schedule = Schedule(rounds=arguments.rounds, order="random", seed=0)
     return timing.rounds(context, subjects, shared, schedule, "graph")
 
 

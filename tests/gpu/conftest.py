@@ -39,3 +39,11 @@ def matmul(card):
     from own_process import KERNELS, compile_cuda
 
     return compile_cuda((KERNELS / "matmul.cu").read_text(), card.device.arch)
+
+
+@pytest.fixture(scope="session")
+def streams(card):
+    """`streams.cu`, compiled for the card."""
+    from own_process import KERNELS, compile_cuda
+
+    return compile_cuda((KERNELS / "streams.cu").read_text(), card.device.arch)

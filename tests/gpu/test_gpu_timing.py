@@ -11,7 +11,7 @@ from test_gpu_run import factors, product
 
 from kerneltrial.devices.cuda import activity, cupti_clock
 from kerneltrial.devices.device import DeviceProblem, Refused, TimingRequest
-from kerneltrial.inputs.calls import Call
+from kerneltrial.inputs.calls import Call, Scalar
 from kerneltrial.records.reason import Reason
 
 pytestmark = pytest.mark.gpu
@@ -91,6 +91,27 @@ def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
     if samples.clock != "cupti":
         assert float(samples.device_state["cold_empty_pair_us_a"]) > 0
     assert int(samples.device_state["cold_sweep_bytes"]) >= 2 * int(card.device.fingerprint["l2_bytes"])
+
+
+@pytest.mark.parametrize("clock", ["graph", pytest.param("cupti", marks=needs_cupti)])
+def test_buffers_stated_as_warm_are_found_in_the_l2(card, streams, clock):
+    """z = a x + y of 1 M floats, 4 MiB each: with all warm it is far faster than cold, with one it lies between."""
+    n = 1 << 20
+    a = Scalar(bytes=4, bits=int(np.float32(1.5).view(np.uint32)))
+    buffers = (buffer("x", "input", n), buffer("y", "input", n), buffer("z", "output", n))
+    call = Call(buffers=buffers, launches=(launch("axpy", (n // 256,), (256,), ["x", "y", "z", integer(n), a]),))
+    values = [{"x": numbers(n, s), "y": numbers(n, s + 9)} for s in (0, 5)]
+    drawn = {
+        warm: card.time(request_of(streams, call, streams, call, clock=clock, warm=warm, rounds=40), values)
+        for warm in (("x", "y", "z"), ("x",))
+    }
+    cold = median(drawn[("x",)].cold_us["a"])
+    whole, part = (median(one.stated_us["a"] + one.stated_us["b"]) for one in drawn.values())
+    print(f"{clock}: cold {cold:.3f} us, x in the L2 {part:.3f} us, all of it {whole:.3f} us")
+    assert whole < 0.8 * cold
+    assert whole + 0.1 * (cold - whole) < part < cold - 0.1 * (cold - whole)
+    for one in drawn.values():
+        assert median(one.stated_us["b"]) == pytest.approx(median(one.stated_us["a"]), rel=0.05)
 
 
 @needs_cupti

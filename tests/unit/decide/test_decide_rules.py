@@ -34,6 +34,7 @@ from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.qualification import SecondOpinion
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.receipt import NoReceipt, Receipt
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.terms import Terms
 from kerneltrial.store.canonical import canonical, decode
 
@@ -299,6 +300,20 @@ def test_a_case_whose_ratio_moves_is_worse_only_where_the_move_does_not_matter(
 ) -> None:
     cases = (confirmed(SQUARE, 1.3), drifting(confirmed(WIDE, speedup), by))
     assert results(decide(grounds(confirmation=confirmation(cases=cases))))["no_case_worse"] == result
+
+
+@pytest.mark.parametrize(
+    ("warm", "stated", "result"),
+    [(1.3, 0.9, "Failed"), (1.3, 1.2, "Passed"), (1.3, 0.985, "Passed"), (0.9, 1.2, "Failed")],
+)
+def test_a_loss_where_the_l2_is_as_the_case_states_is_a_loss(warm: float, stated: float, result: str) -> None:
+    """Such calls are read one by one: a loss of 1 % that is not shown is none."""
+    like = confirmed(WIDE, stated)
+    found = AsStated(us=9.0, baseline_us=9.0, speedup=like.speedup, process_ratios=like.process_ratios)
+    cases = (confirmed(SQUARE, 1.3), msgspec.structs.replace(confirmed(WIDE, warm), stated=found))
+    told = rule(decide(grounds(confirmation=confirmation(cases=cases))), "no_case_worse")
+    assert type(told).__name__ == result
+    assert (f"{WIDE}, the L2 as the case states, at 0.900" in told.seen) is (stated == 0.9)
 
 
 def test_the_worst_of_many_cases_is_not_worse_by_chance() -> None:

@@ -25,6 +25,8 @@ PAGE = 4096
 class FakeCard:
     """`durations` gives microseconds by kernel name; the first kernel after a sweep takes `cold` times as long.
 
+    A sweep over less than the L2 reads that much of `working_bytes` back into it, and takes off so much of the rest.
+
     `main`, which does nothing, takes as long as ever. A kernel that follows an event in a graph starts `event_gap_us`
     later than one that follows a kernel.
     """
@@ -48,7 +50,9 @@ class FakeCard:
         self.fault = SUCCESS
         self._made = 0
         self._captured: list[Callable[[float], None]] | None = None
-        self._swept = False
+        self.working_bytes = 1 << 30
+        self._missing = 0.0  # the share of what a kernel works on that is not in the L2
+        self.read: list[tuple[int, int]] = []  # addresses and bytes that sweeps smaller than the L2 read
 
     def __getattr__(self, name: str) -> Any:
         """Enums and structures are the driver's own; a function that is not faked is a mistake of the test."""
@@ -172,21 +176,39 @@ class FakeCard:
             cell = (ctypes.c_void_p * 2).from_address(parameters)[0]
             self.scrubbed.append(ctypes.c_uint32.from_address(cell).value)
             return (SUCCESS,)
+        if function == "sweep":
+            return self._sweep(parameters)
         self.configurations.append(configuration)
         count = 8
         cells = list((ctypes.c_void_p * count).from_address(parameters)) if function in self.effects else []
         pointers = [ctypes.c_uint64.from_address(cell).value for cell in cells if cell]
         return self.kernel(function, pointers)
 
+    def _sweep(self, parameters: int) -> tuple[Any, ...]:
+        start, vectors = (
+            ctypes.c_uint64.from_address((ctypes.c_void_p * 2).from_address(parameters)[i]).value for i in (0, 1)
+        )
+
+        def work(gap: float) -> None:
+            if 16 * vectors < L2_BYTES:
+                self.read.append((start, 16 * vectors))
+                self._missing = max(0.0, self._missing - 16 * vectors / self.working_bytes)
+            else:
+                self._missing = 1.0
+            self._after_event = False
+            self._node("sweep", self.durations["sweep"], gap)
+
+        return self._put(work)
+
     def kernel(self, name: str, pointers: list[int]) -> tuple[Any, ...]:
         """Put a kernel on the stream."""
 
         def work(gap: float) -> None:
-            us = self.durations[name] * (self.cold if self._swept and name != "main" else 1.0)
+            us = self.durations[name] * (1 + (self.cold - 1) * self._missing * (name != "main"))
             if self._after_event and gap == GRAPH_GAP_US:
                 gap += self.event_gap_us
             self._after_event = False
-            self._swept = name == "sweep"
+            self._missing = 0.0
             if name in self.effects:
                 self.effects[name](pointers)
             self.launched.append(name)

@@ -16,6 +16,7 @@ from kerneltrial.devices.cuda.memory import Guarded
 from kerneltrial.devices.device import Binary, Conditions, Refused, TimingRequest
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, Product, ResolvedLaunch
 from kerneltrial.records.reason import Reason
+from kerneltrial.store.canonical import canonical
 
 BINARY = Binary(ptx="", cubin=b"x")
 N = 16
@@ -106,6 +107,38 @@ def test_what_lies_around_a_cold_call_is_taken_off_but_for_one_gap(card, event_g
     assert median(samples.cold_us["b"]) == pytest.approx(12.0 + GRAPH_GAP_US)
     assert samples.device_state["cold_around_b"] == "two empty kernels"
     assert float(samples.device_state["cold_empty_pair_us_b"]) == 0.0
+
+
+@pytest.mark.parametrize("clock", ["cupti", "graph", "events", "events-10-100"])
+@pytest.mark.parametrize(("warm", "share"), [(("b",), 2 / 3), (("a", "c"), 1 / 3), (("a", "b", "c"), 0.0)])
+def test_stated_buffers_are_in_the_l2_when_a_call_starts_and_others_are_not(card, cupti, clock, warm, share):
+    """Each of three buffers is a third of what a call works on; one that misses all of it takes half as long again."""
+    card.working_bytes, card.event_gap_us = 3 * 4 * N, 1.2
+    samples = timed(card, call_of("slow"), call_of("fast"), clock, warm=warm, order="abba")
+    gap = 0.0 if clock == "cupti" else GRAPH_GAP_US
+    assert set(samples.stated_us) == set(samples.cold_us) == {"a", "a2", "b", "b2"}
+    for key, us in (("a", 12.0), ("a2", 12.0), ("b", 8.0), ("b2", 8.0)):
+        assert len(samples.stated_us[key]) == 10
+        assert median(samples.stated_us[key]) == pytest.approx(us * (1 + 0.5 * share) + gap, abs=0.064)
+        assert median(samples.cold_us[key]) == pytest.approx(1.5 * us + gap, abs=0.064)
+
+
+def test_stated_buffers_are_read_where_the_call_finds_them_and_whole(card):
+    card.working_bytes, places = 3 * 4 * N, []
+    card.effects["fast"] = lambda pointers: places.append(pointers[0])
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", warm=("b", "c"))
+    assert {nbytes for _, nbytes in card.read} == {4 * N}
+    starts = {start for start, _ in card.read}
+    assert len(starts) == 4  # of two input sets, each with b of its own and a slot for c
+    assert len(starts.intersection(places)) == 2
+    assert samples.device_state["stated_residency"].endswith("to empty the L2, then b (64 bytes), c (64 bytes)")
+
+
+def test_without_a_statement_there_is_no_third_figure(card, cupti):
+    samples = timed(card, call_of("slow"), call_of("fast"), "cupti")
+    assert samples.stated_us is msgspec.UNSET
+    assert card.read == []
+    assert b"stated" not in canonical(msgspec.structs.replace(samples, outputs=()))
 
 
 def test_what_lies_around_a_call_is_read_in_its_own_launch_configuration():

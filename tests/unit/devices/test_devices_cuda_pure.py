@@ -8,9 +8,9 @@ import pytest
 from kerneltrial.devices.cuda import memory, state
 from kerneltrial.devices.cuda.clocks import batch_size
 from kerneltrial.devices.cuda.driver import CudaError
+from kerneltrial.devices.cuda.interleaved import _places, order_of
 from kerneltrial.devices.cuda.probe import arch_of, runs_here
 from kerneltrial.devices.cuda.subjects import SharedBuffers
-from kerneltrial.devices.cuda.timing import _places, order_of
 from kerneltrial.devices.device import DeviceProblem
 from kerneltrial.devices.poison import POISON_BYTE
 from kerneltrial.inputs.calls import Buffer

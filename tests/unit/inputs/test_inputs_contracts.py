@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrial.inputs.cases import check_cases, load_stored, read_cases, stored_files
+from kerneltrial.inputs.cases import check_cases, check_room_in_l2, load_stored, read_cases, stored_files
 from kerneltrial.inputs.contracts import array_shapes, read_contract
 from kerneltrial.inputs.holdout import check_holdout, read_holdout
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.case import Stored
+from kerneltrial.store.canonical import canonical
 
 CONTRACT = "kernels/matmul_f32/contract.yaml"
 CASES = "cases/matmul_f32/cases.yaml"
@@ -183,6 +184,11 @@ def test_the_shipped_cases_are_right(trial: Any) -> None:
         ({"cases__1__kind": "correctness", "cases__2__kind": "correctness"}, ["performance"]),
         ({"cases__0__inputs": {"c": {"from": "generated"}}}, ["inputs.c", "a, b"]),
         ({"cases__0__seed": -1}, ["cases.ragged.seed", "at least 0"]),
+        ({"cases__1__residency": {"b": "warm", "d": "cold"}}, ["case square_256", "residency.d", "a, b, c"]),
+        ({"cases__1__residency": {"b": "hot"}}, ["cases.square_256.residency", "hot"]),
+        ({"cases__1__residency": {"a": "cold"}}, ["case square_256", "no array that is warm"]),
+        ({"cases__1__residency": {}}, ["case square_256", "no array that is warm"]),
+        ({"cases__0__residency": {"b": "warm"}}, ["case ragged", "only a performance case"]),
     ],
     ids=str,
 )
@@ -191,6 +197,21 @@ def test_cases_that_contradict_the_contract(trial: Any, changes: dict[str, objec
     line = problem(lambda: checked_cases(trial))
     assert "cases.yaml" in line
     assert all(word in line for word in words), line
+
+
+def test_arrays_stated_as_warm_are_known_by_name_and_must_fit_the_l2(trial: Any) -> None:
+    trial.edit(CASES, cases__1__residency={"c": "warm", "a": "cold", "b": "warm"})
+    checked_cases(trial)
+    cases, contract = read_cases(trial.path(CASES)), read_contract(trial.path(CONTRACT))
+    assert [case.warm for case in cases.cases] == [(), ("b", "c"), ()]
+    for enough in (0, 2 * 256 * 256 * 4):
+        check_room_in_l2(cases, contract, enough)
+    line = problem(lambda: check_room_in_l2(cases, contract, 2 * 256 * 256 * 4 - 1))
+    assert all(word in line for word in ("square_256", "b, c", "524288", "524287"))
+
+
+def test_a_case_that_states_no_residency_has_the_bytes_that_it_always_had(trial: Any) -> None:
+    assert all(b"residency" not in canonical(case) for case in read_cases(trial.path(CASES)).cases)
 
 
 def test_a_multiple_of_is_kept(trial: Any) -> None:

@@ -107,6 +107,40 @@ def test_a_confirmed_case_is_a_t_interval_over_processes():
     assert case.clock == "graph"
 
 
+def as_stated(samples: Samples, ratio: float) -> Samples:
+    """Calls that find the L2 as the case states: 9 us by the baseline, by the candidate `ratio` times less."""
+    nine = (9.0,) * 10
+    return msgspec.structs.replace(samples, stated_us={"a": nine, "a2": nine, "b": (9.0 / ratio,) * 10})
+
+
+def test_calls_that_find_the_l2_as_stated_have_a_figure_of_their_own():
+    latency = rounds.case_latency("m", as_stated(drawn(1.5), 1.2), DIGEST, 0.95)
+    assert (latency.stated.us, latency.stated.baseline_us) == (pytest.approx(7.5), 9.0)
+    assert latency.stated.speedup.middle == pytest.approx(1.2)
+    assert latency.stated.process_ratios == (pytest.approx(1.2),)
+    assert latency.speedup.middle == pytest.approx(1.5)
+    ratios = [1.19, 1.2, 1.21, 1.2, 1.2]
+    case = confirm.confirmed_case("m", [as_stated(drawn(1.5), r) for r in ratios], [DIGEST] * 5, LEVEL)
+    alike = confirm.confirmed_case("m", list(map(drawn, ratios)), [DIGEST] * 5, LEVEL).speedup
+    assert (case.stated.speedup.low, case.stated.speedup.high) == pytest.approx((alike.low, alike.high))
+    assert case.stated.process_ratios == pytest.approx(ratios)
+    assert case.stated.us == pytest.approx(7.5)
+    assert case.speedup.middle == pytest.approx(1.5)
+
+
+def test_a_call_that_was_read_as_nothing_still_has_a_ratio():
+    nothing = as_stated(drawn(1.5), 1.2)
+    rows = {**nothing.stated_us, "b": (0.0, *nothing.stated_us["b"][1:])}
+    nothing = msgspec.structs.replace(nothing, stated_us=rows)
+    assert rounds.case_latency("m", nothing, DIGEST, 0.95).stated.speedup.middle == pytest.approx(1.2)
+
+
+def test_where_no_case_states_anything_records_have_the_bytes_that_they_always_had():
+    silent = confirm.confirmed_case("m", [as_stated(drawn(1.5), 1.2), drawn(1.5)], [DIGEST] * 2, LEVEL)
+    assert b"stated" not in canonical(silent)
+    assert b"stated" not in canonical(rounds.case_latency("m", drawn(1.5), DIGEST, 0.95))
+
+
 def with_vendor(samples: Samples, ratio: float) -> Samples:
     """A vendor that takes `ratio` times what the candidate takes, in every round."""
     vendor = tuple(ratio * value for value in samples.warm_us["b"])

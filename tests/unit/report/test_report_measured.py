@@ -11,6 +11,7 @@ from trial_stories import go_shaped
 from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
 from kerneltrial.records.confirmation import Throughput
 from kerneltrial.records.profile import NoProfile, Profiled
+from kerneltrial.records.residency import AsStated
 from kerneltrial.report.render import contents
 
 GO = go_shaped()
@@ -68,6 +69,20 @@ def test_cold_calls_stand_beside_the_warm_ones() -> None:
     square, wide = GO.confirmation.outcome.cases
     cold = msgspec.structs.replace(square, cold_us=9.5, baseline_cold_us=12.25)
     assert "on an emptied L2 9.500 µs, the baseline's 12.25 µs" in page(with_confirmed(cases=(cold, wide)))
+
+
+def test_calls_that_find_the_l2_as_stated_stand_beside_warm_and_cold_ones() -> None:
+    square, wide = GO.confirmation.outcome.cases
+    assert "all else in memory" not in page(GO)
+    found = AsStated(us=8.5, baseline_us=11.25, speedup=interval(1.324, 0.01), process_ratios=(1.324,) * 5)
+    changed = with_confirmed(cases=(msgspec.structs.replace(square, stated=found), wide))
+    cases = tuple(
+        msgspec.structs.replace(case, residency={"b": "warm", "a": "cold"}) if case.name == SQUARE else case
+        for case in GO.lock.cases.cases
+    )
+    lock = msgspec.structs.replace(GO.lock, cases=msgspec.structs.replace(GO.lock.cases, cases=cases))
+    text = page(trial(confirmation=changed.confirmation, lock=lock))
+    assert text.count("with b in the L2 and all else in memory 8.500 µs, the baseline's 11.25 µs (1.324×)") == 1
 
 
 def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:

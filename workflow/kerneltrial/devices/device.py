@@ -81,6 +81,8 @@ class TimingRequest(Record):
     `clock` is the protocol's choice; `seed` orders the rounds; input sets are rotated from call to call. `order` is
     that of one round: `random`, or `abba` (A B B A' or B A A' B), in which a steady drift falls out. `vendors` are
     timed in the same rounds, where their library is there; `energy` asks for the energy of a call, after the rounds.
+    `warm` names buffers of the contract that lie in the L2 when a call starts while nothing else does, for a third
+    reading beside the warm and the cold; none for no such reading.
     """
 
     baseline: Binary
@@ -93,6 +95,7 @@ class TimingRequest(Record):
     order: Literal["random", "abba"] = "random"
     vendors: tuple[Product, ...] = ()
     energy: bool = False
+    warm: tuple[str, ...] = ()
 
 
 class Samples(Record):
@@ -100,6 +103,7 @@ class Samples(Record):
 
     Each is the span of one call of the plan. A vendor's are by its name, such as `cublas`; why one could not be timed
     is in `vendors_absent`, by its name.
+    `stated_us` are those of calls that find the buffers of `TimingRequest.warm` in the L2, where some were named.
     `throughput_us` are microseconds of a call among many in a graph, by `a` and `b`, where one call is so short that
     the gap to the next one matters; else nothing.
     `energy_mj` are millijoules of one call by `a` and `b`, one a block; `energy_absent` says why there are none.
@@ -119,6 +123,7 @@ class Samples(Record):
     throughput_us: dict[str, float] = msgspec.field(default_factory=dict)
     energy_mj: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     energy_absent: str = "not asked for"
+    stated_us: dict[str, tuple[float, ...]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Loaded(Protocol):

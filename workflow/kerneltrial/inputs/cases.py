@@ -1,15 +1,17 @@
 """The cases' file, the `.npy` files beside it, and the rules that cases must keep with their contract."""
 
 import io
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from kerneltrial.inputs.contracts import array_shapes, bounded, check_dimensions, check_relative
 from kerneltrial.inputs.documents import read_document, to_record
-from kerneltrial.inputs.dtypes import numpy_dtype, widen
+from kerneltrial.inputs.dtypes import item_bytes, numpy_dtype, widen
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.case import Case, Cases, Stored
 from kerneltrial.records.contract import Array, Contract
@@ -99,3 +101,30 @@ def check_case(case: Case, contract: Contract, folder: Path) -> None:
             raise InputProblem(f"inputs.{name}: is no input of the contract; inputs are {', '.join(given)}")
         if isinstance(source, Stored):
             load_stored(source, given[name], shapes[name], folder)
+    _check_residency(case, contract)
+
+
+def _check_residency(case: Case, contract: Contract) -> None:
+    if isinstance(case.residency, UnsetType):
+        return
+    arrays = [array.name for array in contract.arrays]
+    strange = sorted(set(case.residency) - set(arrays))
+    if strange:
+        raise InputProblem(f"residency.{strange[0]}: is no array of the contract; arrays are {', '.join(arrays)}")
+    if case.kind != "performance":
+        raise InputProblem("residency: only a performance case is timed; leave the key out")
+    if not case.warm:
+        raise InputProblem("residency: names no array that is warm; calls on an emptied L2 are timed without the key")
+
+
+def check_room_in_l2(cases: Cases, contract: Contract, l2_bytes: int) -> None:
+    """Raise `InputProblem` where a case states more as warm than a cache of so many bytes holds; 0: not known."""
+    for case in cases.cases:
+        shapes = array_shapes(contract, case.dimensions)
+        sizes = {array.name: prod(shapes[array.name]) * item_bytes(array.dtype) for array in contract.arrays}
+        warm = sum(sizes[name] for name in case.warm)
+        if 0 < l2_bytes < warm:
+            raise InputProblem(
+                f"case {case.name}: residency: {', '.join(case.warm)} take {warm} bytes, and this card's L2 holds "
+                f"{l2_bytes}; state less of it as warm"
+            )

@@ -24,6 +24,7 @@ from kerneltrial.records.confirmation import (
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Digest, Interval
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 
 VENDORS = ("cublas",)
@@ -142,6 +143,21 @@ def confirmed_case(
         limit=share(floor, warm_us, baseline_us),
         throughput=_throughput_of(processes),
         energy=energy_of(processes, level),
+        stated=stated_of(processes, level),
+    )
+
+
+def stated_of(processes: Sequence[Samples], level: Level) -> AsStated | msgspec.UnsetType:
+    """Calls that find the L2 as the case states, with Student's t interval over processes; unset where it is silent."""
+    rows = [statistics.stated_us(one) for one in processes]
+    if not all(rows):
+        return msgspec.UNSET
+    medians = [median(statistics.stated_log_ratios(one)) for one in processes]
+    return AsStated(
+        us=median(statistics.median_us(one, ("b", "b2")) for one in rows),
+        baseline_us=median(statistics.median_us(one, ("a", "a2")) for one in rows),
+        speedup=level.interval(medians),
+        process_ratios=tuple(exp(value) for value in medians),
     )
 
 

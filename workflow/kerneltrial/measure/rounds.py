@@ -1,5 +1,8 @@
 """The search's own figures: one process a candidate. What a runner drew becomes records, by pure functions."""
 
+from math import exp
+from statistics import median
+
 import msgspec
 
 from kerneltrial.devices.device import Samples
@@ -8,6 +11,7 @@ from kerneltrial.measure.roofline import share
 from kerneltrial.measure.score import score
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.record import Digest
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 from kerneltrial.records.timing import CaseCounts, CaseLatency
 
@@ -38,6 +42,21 @@ def case_latency(
         noise_floor=statistics.from_logs(noise),
         device_state=samples.device_state,
         limit=share(floor, warm_us, baseline_us),
+        stated=stated_latency(samples, confidence),
+    )
+
+
+def stated_latency(samples: Samples, confidence: float) -> AsStated | msgspec.UnsetType:
+    """What one process says of calls that find the L2 as the case states; unset where it states nothing."""
+    rows = statistics.stated_us(samples)
+    if not rows:
+        return msgspec.UNSET
+    logs = statistics.stated_log_ratios(samples)
+    return AsStated(
+        us=statistics.median_us(rows, ("b", "b2")),
+        baseline_us=statistics.median_us(rows, ("a", "a2")),
+        speedup=statistics.from_logs(statistics.median_interval(logs, confidence)),
+        process_ratios=(exp(median(logs)),),
     )
 
 

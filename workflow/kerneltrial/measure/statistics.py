@@ -5,16 +5,20 @@ The quantity of interest is a ratio of latencies, so everything is done in logar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import comb, exp, expm1, fsum, log, sqrt
 from statistics import median
 from typing import TYPE_CHECKING
+
+from msgspec import UnsetType
 
 from kerneltrial.measure.quantile import student_t, student_t_below
 from kerneltrial.records.record import Interval
 
 if TYPE_CHECKING:
     from kerneltrial.devices.device import Samples  # numpy comes with it, and cheap stages need none
+
+_LEAST_US = 1e-3
 
 
 def round_log_ratios(samples: Samples) -> tuple[float, ...]:
@@ -23,7 +27,23 @@ def round_log_ratios(samples: Samples) -> tuple[float, ...]:
     Each side is the mean of the logs of its readings in the round (A and A'; B, and B' in ABBA order), so that in an
     ABBA round a steady drift falls out.
     """
-    rows = samples.warm_us
+    return _log_ratios(samples.warm_us)
+
+
+def stated_log_ratios(samples: Samples) -> tuple[float, ...]:
+    """As `round_log_ratios`, of calls that found the L2 as the case states; there must be some.
+
+    A single call may be read as no longer than what lies around it, 0 us: for its logarithm it takes a nanosecond.
+    """
+    return _log_ratios({key: [max(us, _LEAST_US) for us in row] for key, row in stated_us(samples).items()})
+
+
+def stated_us(samples: Samples) -> dict[str, tuple[float, ...]]:
+    """Latencies of such calls in microseconds, by place; nothing where the case states no residency."""
+    return {} if isinstance(samples.stated_us, UnsetType) else samples.stated_us
+
+
+def _log_ratios(rows: Mapping[str, Sequence[float]]) -> tuple[float, ...]:
     baseline = [rows[key] for key in ("a", "a2")]
     candidate = [rows[key] for key in ("b", "b2") if key in rows]
     return tuple(
@@ -170,7 +190,11 @@ def noise_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
 
 def latency_us(samples: Samples, keys: Sequence[str], cold: bool = False) -> float:
     """Median over rounds, in microseconds, of all readings under `keys` that are there."""
-    rows = samples.cold_us if cold else samples.warm_us
+    return median_us(samples.cold_us if cold else samples.warm_us, keys)
+
+
+def median_us(rows: Mapping[str, Sequence[float]], keys: Sequence[str]) -> float:
+    """Median of all readings under `keys` that are there, in their unit."""
     return median([value for key in keys if key in rows for value in rows[key]])
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from kerneltrial.records.contract import Range
 from kerneltrial.records.record import Count, Digest, Name, Positive, Record
+from kerneltrial.records.residency import Residence
 
 
 class Distribution(Enum):
@@ -38,13 +39,25 @@ InputSource = Generated | Stored
 
 
 class Case(Record):
-    """One shape, and where its inputs come from; inputs that are not named are generated."""
+    """One shape, and where its inputs come from; inputs that are not named are generated.
+
+    `residency` states, for a performance case, which arrays lie in the L2 when production calls the kernel: such calls
+    are timed too, beside cold and warm ones. Arrays that are not named are cold, as is scratch. (Unset and not empty
+    where nothing is stated, so that a case without it has the bytes that it always had.)
+    """
 
     name: Name
     kind: Literal["correctness", "performance"]
     dimensions: dict[Name, Positive]
     seed: Count = 0
     inputs: dict[Name, InputSource] = msgspec.field(default_factory=dict)
+    residency: dict[Name, Residence] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def warm(self) -> tuple[str, ...]:
+        """Arrays that are stated as warm, by name."""
+        stated = {} if isinstance(self.residency, msgspec.UnsetType) else self.residency
+        return tuple(sorted(name for name, residence in stated.items() if residence == "warm"))
 
 
 class Cases(Record):

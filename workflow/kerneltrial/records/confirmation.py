@@ -6,6 +6,7 @@ import msgspec
 
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Count, Digest, Interval, Record
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
 
 
@@ -46,7 +47,8 @@ class ConfirmedCase(Record):
     `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
     the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
     `resolution_us` is that of one warm reading, the coarsest of the processes, `warm_up` what went before a reading.
-    `limit` says how near the latencies come to the roofline's floor, `throughput` what a call takes among many.
+    `limit` says how near the latencies come to the roofline's floor, `throughput` what a call takes among many,
+    `stated` what one takes that finds the L2 as the case states; a loss there counts as one of the case.
     """
 
     case: str
@@ -66,6 +68,7 @@ class ConfirmedCase(Record):
     limit: Share | NoFloor = NOT_ASKED
     throughput: Throughput | NoThroughput = NoThroughput(why="a call takes 10 us or more")
     energy: Energy | NoEnergy = NoEnergy(why="not asked for")
+    stated: AsStated | msgspec.UnsetType = msgspec.UNSET
 
 
 class VendorSpeed(Record):

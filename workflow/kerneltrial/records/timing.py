@@ -1,10 +1,13 @@
 """A timing: how long each valid candidate takes, or on `cpu` what it costs in counts."""
 
+import msgspec
+
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.profile import NOT_ASKED as NOT_PROFILED
 from kerneltrial.records.profile import NoProfile, Profiled
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.record import Digest, Interval, Record
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.roofline import NOT_ASKED, NoFloor, Share
 from kerneltrial.records.validation import SkippedCandidate
 
@@ -13,7 +16,8 @@ class CaseLatency(Record):
     """Microseconds, medians over rounds; `speedup` is baseline over candidate, above 1 is faster.
 
     `resolution_us` is that of one warm reading. `samples` is the digest of the stored measurement that holds every raw
-    sample. `limit` says how near the warm latencies come to the roofline's floor.
+    sample. `limit` says how near the warm latencies come to the roofline's floor, `stated` what calls take that find
+    the L2 as the case states.
     """
 
     case: str
@@ -28,6 +32,7 @@ class CaseLatency(Record):
     noise_floor: Interval
     device_state: dict[str, str]
     limit: Share | NoFloor = NOT_ASKED
+    stated: AsStated | msgspec.UnsetType = msgspec.UNSET
 
 
 class CaseCounts(Record):

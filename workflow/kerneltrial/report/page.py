@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
-from kerneltrial.records.confirmation import Confirmed, ConfirmedCase, NoThroughput
+from kerneltrial.records.confirmation import Confirmed
 from kerneltrial.records.decision import Payback, Unknown, Winner
 from kerneltrial.records.presentation import Language
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.reason import Reason
-from kerneltrial.records.roofline import NoFloor, Share
-from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
+from kerneltrial.records.timing import CaseCounts, Counted, Timed
 from kerneltrial.report import heat, origin, plot, words
 from kerneltrial.report.amendments import changes, said_of
 from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
+from kerneltrial.report.latencies import latencies
 from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.tables import caught, patterns, rows, totals
 from kerneltrial.report.texts import Say, marked_up, plain, recorded, sentence_in
@@ -151,13 +151,18 @@ def _attempts(table: "pd.DataFrame", say: Say) -> list[dict[str, Any]]:
 def _per_case(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """The winner beside the baseline, by performance case: confirmed latencies, else the search's own figures."""
     outcome = inputs.confirmation.outcome
+    warm = {case.name: ", ".join(case.warm) for case in inputs.lock.cases.cases}
     if isinstance(outcome, Confirmed):
-        return [_timed(case, say("%(n)s fresh processes", n=case.processes), say) for case in outcome.cases]
+        return [
+            latencies(case, say("%(n)s fresh processes", n=case.processes), warm.get(case.case, ""), say)
+            for case in outcome.cases
+        ]
     winner = inputs.decision.winner
     chosen = winner.candidate if isinstance(winner, Winner) else None
     figures = next((s.figures for s in inputs.standings if s.proposed and s.candidate == chosen), None)
     if isinstance(figures, Timed):
-        return [_timed(case, say("the search, not confirmed"), say) for case in figures.cases]
+        by = say("the search, not confirmed")
+        return [latencies(case, by, warm.get(case.case, ""), say) for case in figures.cases]
     return [_counted(case) for case in figures.cases] if isinstance(figures, Counted) else []
 
 
@@ -175,50 +180,6 @@ def _profiles(inputs: ReportInputs) -> list[tuple[str, str]]:
         (name, f"{p.sentence} (case {p.case})" if isinstance(p, Profiled) else f"no counters: {p.why}")
         for name, p in found
     ]
-
-
-def _timed(case: ConfirmedCase | CaseLatency, by: str, say: Say) -> dict[str, Any]:
-    more = _moving(case) + _throughput(case) if isinstance(case, ConfirmedCase) else ""
-    return {
-        "case": case.case,
-        "baseline": f"{amounts.number(case.baseline_warm_us, 4)}\u00a0µs",
-        "best": f"{amounts.number(case.warm_us, 4)}\u00a0µs",
-        "speedup": case.speedup,
-        "noise": case.noise_floor,
-        "cold": say(
-            "on an emptied L2 %(best)s µs, the baseline's %(baseline)s µs",
-            best=amounts.number(case.cold_us, 4),
-            baseline=amounts.number(case.baseline_cold_us, 4),
-        ),
-        "note": f"{by}, {say('clock: %(clock)s', clock=case.clock)}{_limit(case.limit)}{more}",
-    }
-
-
-def _throughput(case: ConfirmedCase) -> str:
-    """What a call takes among many, where that differs from a call alone."""
-    found = case.throughput
-    if isinstance(found, NoThroughput):
-        return ""
-    best, baseline = (amounts.number(us, 4) for us in (found.candidate_us, found.baseline_us))
-    return f"; one call of many in a graph takes {best} µs, the baseline's {baseline} µs"
-
-
-def _moving(case: ConfirmedCase) -> str:
-    """That the ratio moved while it was measured, where that can be told."""
-    drift = case.drift
-    if drift.low <= 1 <= drift.high:
-        return ""
-    return (
-        f"; from the first to the last third of a process's rounds the speedup moved by {amounts.factor(drift.middle)}"
-    )
-
-
-def _limit(limit: Share | NoFloor) -> str:
-    """How near the latencies come to what the card can do."""
-    if isinstance(limit, NoFloor):
-        return ""
-    best, baseline = (f"{100 * share:.0f} %" for share in (limit.candidate, limit.baseline))
-    return f"; {best} of the {limit.bound} limit of {amounts.number(limit.floor_us)} µs, the baseline {baseline}"
 
 
 def _price_row(inputs: ReportInputs) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from kerneltrial.decide.standing import Fate, Standing
 from kerneltrial.records.decision import Decision
 from kerneltrial.records.proposal import Unusable
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.timing import CaseCounts, CaseLatency
 from kerneltrial.report.inputs import ReportInputs
 
@@ -132,7 +133,14 @@ def case_figures(case: CaseLatency | CaseCounts) -> dict[str, Any]:
             "baseline_score": case.baseline_score,
             "count_ratio": case.ratio,
         }
+    stated = case.stated
+    own = (
+        {"stated_us": stated.us, "baseline_stated_us": stated.baseline_us, "stated_speedup": stated.speedup.middle}
+        if isinstance(stated, AsStated)
+        else {}
+    )
     return {
+        **own,
         "case": case.case,
         "clock": case.clock,
         "warm_us": case.warm_us,

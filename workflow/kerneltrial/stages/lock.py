@@ -6,6 +6,7 @@ import msgspec
 
 from kerneltrial.dag.graph import fragment_path, ledger_path
 from kerneltrial.devices.opening import detect
+from kerneltrial.inputs.cases import check_room_in_l2
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.inputs.lock import Identity, assemble, file_digests
 from kerneltrial.inputs.problem import InputProblem
@@ -37,6 +38,7 @@ def run(job: Job) -> Lock:
     )
     lock = assemble(_given(job, earlier), inputs, _runs(job, _device(job, earlier)), identity)
     _require_goal(lock)
+    check_room_in_l2(lock.cases, lock.contract, int(lock.device.fingerprint.get("l2_bytes", 0)))
     if earlier and canonical(earlier[-1]) != canonical(lock):
         raise StoreProblem(
             f"{path.relative_to(job.root)}: holds another lock; start a new trial: `kerneltrial lock --new`"

@@ -159,6 +159,7 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
         rounds=_rounds(g, asked),
         clock=_clock(g, case, asked),
         seed=g.lock.seed,
+        warm=case.warm,
     )
     if asked.process in _ROLES:
         return request

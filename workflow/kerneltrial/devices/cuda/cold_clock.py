@@ -1,9 +1,10 @@
 """The cold clock of graphs: single calls on an emptied L2, between event nodes.
 
-A reading is a graph of: read twice the L2's size; event; one call; event. It holds the call and what lies around it,
-which is taken off. An empty pair of events tells too little of that: on an H200 the figure less an empty pair was 1.2
-to 1.5 us too large on short kernels (`tests/bench/cold_graph_variants.py`): a kernel that follows an event node waits
-longer than the next event does, and what the card needs to launch it was swept out of the L2 too.
+A reading is a graph of: read twice the L2's size, and what a case states as warm; event; one call; event. It holds
+the call and what lies around it, which is taken off. An empty pair of events tells too little of that: on an H200 the
+figure less an empty pair was 1.2 to 1.5 us too large on short kernels (`tests/bench/cold_graph_variants.py`): a kernel
+that follows an event node waits longer than the next event does, and what the card needs to launch it was swept out of
+the L2 too.
 
 So what lies around a call is read off kernels that do nothing, in the call's own launch configuration, as a large grid
 or much shared memory takes longer to launch. With one of them a graph reads r1 = around + nothing, with two
@@ -19,6 +20,7 @@ from kerneltrial.devices.cuda import ceilings_ptx
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module
 from kerneltrial.devices.cuda.queue import Graph
+from kerneltrial.devices.cuda.residency import Residency
 from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 from kerneltrial.inputs.calls import ResolvedLaunch
 
@@ -29,12 +31,14 @@ _MOST_BEYOND_US = 3.0  # beyond an empty pair; more than that is no launch but a
 class ColdClock:
     """One graph a subject and input set; `around_us` is taken off its readings, `told` says what it was made from."""
 
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+    def __init__(
+        self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, warm: Sequence[str] = ()
+    ) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
-        self._sweep = context.sweep  # made now: nothing can be allocated while a graph is captured
+        self._before = Residency(context.sweep, shared, warm)  # now: no memory while a graph is captured
         self.around_us, self.told = self._calibrated()
         self._graphs = {
-            key: [self._graph(_call_in(subject, index)) for index in range(shared.sets)]
+            key: [self._graph(index, _call_in(subject, index)) for index in range(shared.sets)]
             for key, subject in subjects.items()
         }
 
@@ -77,7 +81,7 @@ class ColdClock:
             for launch in launches:
                 launch.enqueue()
 
-        graph = self._graph(enqueue)
+        graph = self._graph(0, enqueue)
         readings = []
         for _ in range(_READINGS):
             graph.launch()
@@ -86,11 +90,11 @@ class ColdClock:
         graph.free()
         return median(readings)
 
-    def _graph(self, call: Callable[[], None]) -> Graph:
+    def _graph(self, index: int, call: Callable[[], None]) -> Graph:
         queue = self._queue
 
         def enqueue() -> None:
-            self._sweep.enqueue()
+            self._before.enqueue(index)
             queue.record_node(queue.start)
             call()
             queue.record_node(queue.end)

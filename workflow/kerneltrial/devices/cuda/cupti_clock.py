@@ -1,12 +1,13 @@
 """The `cupti` clock: spans of calls by the card's own time stamps, and whether it can be believed here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import fsum
 from statistics import median
 
 from kerneltrial.devices.cuda.activity import Absent, Activity, Recorder, recorder, resolution_us, spans_us, window_us
 from kerneltrial.devices.cuda.clocks import GraphClock, call_each_set
 from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.residency import Residency
 from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 
 _NODES_AT_MOST = 128  # launches that are put on the stream one by one
@@ -103,26 +104,28 @@ class CuptiClock:
 class CuptiColdClock:
     """Single calls on an emptied L2, between the sweep's end and the last end; the sweep's own record is left out."""
 
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+    def __init__(
+        self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, warm: Sequence[str] = ()
+    ) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
-        self._sweep = context.sweep
+        self._before = Residency(context.sweep, shared, warm)
         self._recorder: Recorder = recorder()
         self._recorder.start()
 
     def read(self, key: str, turn: int) -> float:
         """Microseconds of one call. What is filled before it is out of the L2 after the sweep."""
-        queue = self._queue
+        queue, index = self._queue, turn % self._shared.sets
         with queue.held():
             self._shared.prepare()
             self._subjects[key].renew()
-            self._sweep.enqueue()
-            self._subjects[key].enqueue(turn % self._shared.sets)
+            self._before.enqueue(index)
+            self._subjects[key].enqueue(index)
         queue.wait()
         found = self._recorder.drain()
         sweeps = [place for place, one in enumerate(found) if one.name == "sweep"]
-        if len(sweeps) != 1:
-            raise Absent(f"CUPTI recorded {len(sweeps)} sweeps of the cache where there was one")
-        return spans_us(found[sweeps[0] + 1 :], 1)[0]
+        if len(sweeps) != self._before.reads:
+            raise Absent(f"CUPTI recorded {len(sweeps)} sweeps of the cache, not {self._before.reads}")
+        return spans_us(found[sweeps[-1] + 1 :], 1)[0]
 
     def free(self) -> None:
         """The recorder belongs to the warm clock."""

@@ -12,7 +12,7 @@ from kerneltrial.devices.cuda.memory import settle
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
 
 # sum = 0; for (i = thread; i < vectors; i += threads) sum ^= words of start[i] (16 bytes, cached in L2 only);
-# if (sum == 0x9E3779B9) *end = sum;  the store never happens (memory is zero) and keeps the loads alive.
+# if (sum == 0x9E3779B9) *end = sum;  the store, which keeps the loads alive, never happens where memory is zero.
 PTX = """
 .version 7.8
 .target sm_75
@@ -69,21 +69,29 @@ class Sweep:
         call("cuMemsetD8", self._memory, 0, self.nbytes + 16)
         settle()
         self._module = Module(PTX.encode() + b"\0")
-        launch = ResolvedLaunch(
-            entry="sweep",
-            grid=(multiprocessors * _BLOCKS_PER_MULTIPROCESSOR, 1, 1),
-            block=(_THREADS, 1, 1),
-            cluster=(1, 1, 1),
-            cooperative=False,
-            shared_bytes=0,
-            parameters=(Pointer(buffer="start"), Scalar(bytes=8, bits=self.nbytes // 16), Pointer(buffer="end")),
-        )
-        addresses = {"start": self._memory, "end": self._memory + self.nbytes}
-        self._launch = BoundLaunch(self._module, launch, addresses, stream)
+        self._blocks, self._stream = multiprocessors * _BLOCKS_PER_MULTIPROCESSOR, stream
+        self._launch = self.over(self._memory, self.nbytes)
 
     def enqueue(self) -> None:
         """Put the reads on the stream."""
         self._launch.enqueue()
+
+    def over(self, start: int, nbytes: int) -> BoundLaunch:
+        """A launch that reads other memory into the L2, up to 15 bytes behind its end with it.
+
+        Should its words happen to give the sum that is stored, the store goes behind the memory that is swept.
+        """
+        launch = ResolvedLaunch(
+            entry="sweep",
+            grid=(self._blocks, 1, 1),
+            block=(_THREADS, 1, 1),
+            cluster=(1, 1, 1),
+            cooperative=False,
+            shared_bytes=0,
+            parameters=(Pointer(buffer="start"), Scalar(bytes=8, bits=-(-nbytes // 16)), Pointer(buffer="end")),
+        )
+        addresses = {"start": start, "end": self._memory + self.nbytes}
+        return BoundLaunch(self._module, launch, addresses, self._stream)
 
     def free(self) -> None:
         self._module.unload()

@@ -1,16 +1,14 @@
-"""Timing a candidate beside the baseline: rounds in random or ABBA order, warm and cold (DESIGN.md section 7)."""
+"""Timing a candidate beside the baseline, warm, cold, and as a case states what is warm (DESIGN.md section 7)."""
 
 from collections.abc import Mapping, Sequence
-from random import Random
+from dataclasses import replace
 from statistics import median
-from typing import Literal
 
 import msgspec
 
-from kerneltrial.devices.cuda import activity, state, vendors
+from kerneltrial.devices.cuda import activity, residency, state, vendors
 from kerneltrial.devices.cuda.clocks import (
     SHORT_US,
-    ColdMeter,
     EventClock,
     GraphClock,
     Meter,
@@ -23,23 +21,13 @@ from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.cupti_clock import CuptiClock, CuptiColdClock, choose
 from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.energy import energy_mj
+from kerneltrial.devices.cuda.interleaved import Clocks, Drawn, Schedule, interleaved
 from kerneltrial.devices.cuda.launches import Module, TurnedDown, require_room
 from kerneltrial.devices.cuda.queue import EVENT_RESOLUTION_US
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers, Subject
 from kerneltrial.devices.cuda.vendors import CublasProduct
 from kerneltrial.devices.device import DeviceProblem, Refused, Samples, TimingRequest, Values
 from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.record import Record
-
-Readings = dict[str, tuple[float, ...]]
-
-
-class Schedule(Record, frozen=True):
-    """How many rounds, in which order, from which seed: what `TimingRequest` says of them."""
-
-    rounds: int
-    order: Literal["random", "abba"]
-    seed: int
 
 
 def time(context: Context, modules: Mapping[str, Module], request: TimingRequest, values: Sequence[Values]) -> Samples:
@@ -73,7 +61,7 @@ def _time(context: Context, modules: Mapping[str, Module], request: TimingReques
             _rehearse(context, key, plan, shared)
         absent = _add_vendors(context, request, subjects, shared)
         before = state.now(context.nvml)
-        schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed)
+        schedule = Schedule(rounds=request.rounds, order=request.order, seed=request.seed, warm=request.warm)
         samples = rounds(context, subjects, shared, schedule, request.clock)
         outputs = shared.outputs()
         if request.energy:
@@ -151,50 +139,38 @@ def _prefixed(prefix: str, readings: Mapping[str, str]) -> dict[str, str]:
     return {f"{prefix}_{name}": value for name, value in readings.items()}
 
 
-def order_of(kind: str, random: Random) -> tuple[tuple[str, str], ...]:
-    """The order of one round, as (place in the samples, subject).
-
-    `random` is any order of A, A', B. `abba` is A B B A' or B A A' B, by a coin: a drift that is linear over the
-    round falls out of the mean of log ratios.
-    """
-    if kind == "abba":
-        if random.random() < 0.5:
-            return ("a", "a"), ("b", "b"), ("b2", "b"), ("a2", "a2")
-        return ("b", "b"), ("a", "a"), ("a2", "a2"), ("b2", "b")
-    places = [("a", "a"), ("a2", "a2"), ("b", "b")]
-    random.shuffle(places)
-    return tuple(places)
-
-
 def rounds(
     context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, schedule: Schedule, clock: str
 ) -> Samples:
     """Draw the samples of any subjects `a`, `a2` and `b`, and of others beside them."""
     if clock == "events-10-100":
         warm = {key: idle_pairs(context.queue, subject, shared) for key, subject in subjects.items()}
-        _, cold, told = _interleaved(context, subjects, shared, schedule, (None, ColdClock(context, subjects, shared)))
+        clocks = _clocks(context, subjects, shared, (None, ColdClock, schedule.warm))
+        drawn = interleaved(context, subjects, shared, schedule, clocks)
         call_each_set(context.queue, subjects["b"], shared)
-        told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
-        return _samples(clock, (EVENT_RESOLUTION_US, 1), (warm, cold), told)
+        drawn.told["evidence"] = "never: event pairs on an idle queue mostly time the launch"
+        return _samples(clock, (EVENT_RESOLUTION_US, 1), replace(drawn, warm=warm))
     why = "asked for"
     if clock == "auto":
         clock, why = choose(context, subjects, shared)
     meter = _meter(context, subjects, shared, clock)
     try:
-        cold_meter = (CuptiColdClock if clock == "cupti" else ColdClock)(context, subjects, shared)
-        warm, cold, told = _interleaved(context, subjects, shared, schedule, (meter, cold_meter))
+        cold = CuptiColdClock if clock == "cupti" else ColdClock
+        clocks = _clocks(context, subjects, shared, (meter, cold, schedule.warm))
+        drawn = interleaved(context, subjects, shared, schedule, clocks)
         meter.leave_outputs("b")
     finally:
         meter.free()
-    spans = {key: median(warm[key]) for key in ("a", "b")}
+    spans = {key: median(drawn.warm[key]) for key in ("a", "b")}
     throughput: dict[str, float] = {}
     if min(spans.values()) < SHORT_US:  # the graph's own readings are that
         throughput = spans if clock == "graph" else throughput_us(context.queue, subjects, shared)
-    told["clock_choice"] = why
-    told["warm_up"] = f"{meter.calls} calls before each warm reading, the L2 emptied before each cold one"
+    drawn.told["clock_choice"] = why
+    drawn.told["warm_up"] = f"{meter.calls} calls before each warm reading, the L2 emptied before each cold one"
+    drawn.told.update(residency.told(context.sweep, shared, schedule.warm))
     if isinstance(meter, EventClock):
-        told["warm_empty_pair_us"] = repr(meter.empty_us)
-    samples = _samples(clock, (meter.resolution_us, meter.calls), (warm, cold), told)
+        drawn.told["warm_empty_pair_us"] = repr(meter.empty_us)
+    samples = _samples(clock, (meter.resolution_us, meter.calls), drawn)
     return msgspec.structs.replace(samples, throughput_us=throughput)
 
 
@@ -204,86 +180,27 @@ def _meter(context: Context, subjects: Mapping[str, Subject], shared: SharedBuff
     return (GraphClock if clock == "graph" else EventClock)(context.queue, subjects, shared)
 
 
-def _samples(clock: str, unit: tuple[float, int], drawn: tuple[Readings, Readings], told: dict[str, str]) -> Samples:
+def _clocks(
+    context: Context,
+    subjects: Mapping[str, Subject],
+    shared: SharedBuffers,
+    how: tuple[Meter | None, type[ColdClock] | type[CuptiColdClock], tuple[str, ...]],
+) -> Clocks:
+    """The warm clock with cold ones of a kind, the second for the buffers that are stated as warm."""
+    meter, cold, warm = how
+    stated = cold(context, subjects, shared, warm) if warm else None
+    return Clocks(meter, cold(context, subjects, shared), stated)
+
+
+def _samples(clock: str, unit: tuple[float, int], drawn: Drawn) -> Samples:
     return Samples(
         clock=clock,
         resolution_us=unit[0],
         calls_per_sample=unit[1],
-        warm_us=drawn[0],
-        cold_us=drawn[1],
+        warm_us=drawn.warm,
+        cold_us=drawn.cold,
+        stated_us=drawn.stated or msgspec.UNSET,
         outputs=(),
-        device_state=told,
-        discarded=int(told["rounds_discarded"]),
+        device_state=drawn.told,
+        discarded=int(drawn.told["rounds_discarded"]),
     )
-
-
-def _interleaved(
-    context: Context,
-    subjects: Mapping[str, Subject],
-    shared: SharedBuffers,
-    schedule: Schedule,
-    meters: tuple[Meter | None, ColdMeter],
-) -> tuple[Readings, Readings, dict[str, str]]:
-    meter, cold_clock = meters
-    random = Random(schedule.seed)
-    warm: list[dict[str, float]] = []
-    cold: list[dict[str, float]] = []
-    reasons, discarded, company = 0, 0, context.nvml.processes()
-    try:
-        while len(cold) < schedule.rounds:
-            places = _places(subjects, schedule.order, random)
-            hot = {place: meter.read(key) for place, key in places} if meter else {}
-            places = _places(subjects, schedule.order, random)
-            chilled = {place: cold_clock.read(key, len(cold)) for place, key in places}
-            seen = context.nvml.reasons()
-            reasons |= seen
-            joined = context.nvml.processes() - company
-            if seen & state.SLOWDOWNS or joined:
-                discarded += 1
-                _require_few(discarded, schedule.rounds, _disturbed(seen, joined))
-                continue
-            warm.append(hot)
-            cold.append(chilled)
-    finally:
-        cold_clock.free()
-    told = {
-        "input_sets": str(shared.sets),
-        "order": schedule.order,
-        "cold_sweep_bytes": str(context.sweep.nbytes),
-        "clocks_event_reasons_seen": context.nvml.absent or state.reason_names(reasons),
-        "rounds_discarded": str(discarded),
-        "held_queue_gave_way": str(context.queue.gave_way),
-    }
-    if isinstance(cold_clock, ColdClock):
-        told |= cold_clock.told
-    return _columns(warm), _columns(cold), told
-
-
-def _places(subjects: Mapping[str, Subject], order: str, random: Random) -> list[tuple[str, str]]:
-    """The order of one round; others than A, A' and B stand anywhere in it, or in the middle of an ABBA round.
-
-    In the middle a steady drift falls out of their ratios too.
-    """
-    places = list(order_of(order, random))
-    for key in subjects:
-        if key not in ("a", "a2", "b"):
-            at = len(places) // 2 if order == "abba" else random.randint(0, len(places))
-            places.insert(at, (key, key))
-    return places
-
-
-def _disturbed(reasons: int, joined: frozenset[str]) -> str:
-    """What a round fell out for, and what to do."""
-    if joined:
-        return f"another process ({', '.join(sorted(joined))}) came onto the card: end it"
-    slow = state.reason_names(reasons & state.SLOWDOWNS)
-    return f"the card slowed down ({slow}): let it cool, or see what else runs on it"
-
-
-def _require_few(discarded: int, rounds: int, why: str) -> None:
-    if discarded > max(1, rounds // 10):
-        raise DeviceProblem(f"cuda: more than a tenth of {rounds} rounds fell out, as {why}, then measure again")
-
-
-def _columns(rows: Sequence[Mapping[str, float]]) -> Readings:
-    return {key: tuple(row[key] for row in rows) for key in (rows[0] if rows else {})}

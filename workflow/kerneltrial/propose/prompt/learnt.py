@@ -10,6 +10,7 @@ from kerneltrial.propose.prompt.directive import Directive
 from kerneltrial.propose.prompt.occupancy import occupancy_sentence
 from kerneltrial.propose.search.card import Card
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.residency import AsStated
 from kerneltrial.records.roofline import Share
 from kerneltrial.records.timing import CaseCounts, CaseLatency
 from kerneltrial.store.canonical import builtins
@@ -80,8 +81,9 @@ def _figure(case: CaseLatency | CaseCounts) -> str:
         )
     limit = case.limit
     share = f"; {100 * limit.candidate:.0f} % of the limit ({limit.bound})" if isinstance(limit, Share) else ""
+    stated = f", {case.stated.us:.4g} µs as production's L2 is" if isinstance(case.stated, AsStated) else ""
     return (
-        f"{case.case}: {case.warm_us:.4g} µs warm, {case.cold_us:.4g} µs cold; the baseline "
+        f"{case.case}: {case.warm_us:.4g} µs warm, {case.cold_us:.4g} µs cold{stated}; the baseline "
         f"{case.baseline_warm_us:.4g} µs; speedup {case.speedup.middle:.3f}{share}"
     )
 

@@ -20,6 +20,7 @@ from kerneltrial.propose.prompt.directive import direct
 from kerneltrial.propose.prompt.learnt import Showing, learnt, plan_text
 from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.search.card import card_of
+from kerneltrial.records.case import Case
 from kerneltrial.records.compilers import CompilerLatency
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.profile import Profiled
@@ -107,12 +108,16 @@ def _case(known: Known, name: str, floor: object) -> dict[str, Any]:
     return {
         "name": name,
         "kind": case.kind,
-        "dimensions": ", ".join(f"{key}={size}" for key, size in case.dimensions.items()),
+        "dimensions": ", ".join(f"{key}={size}" for key, size in case.dimensions.items()) + _residency(case),
         "operations": f"{evaluate(contract.operations, case.dimensions):,}",
         "bytes": f"{evaluate(contract.bytes, case.dimensions):,}",
         "baseline": "" if figure is None else f"{figure:.4g} {unit}",
         "floor": f"{floor.floor_us:.4g} µs ({floor.bound})" if isinstance(floor, Floor) else "",
     }
+
+
+def _residency(case: Case) -> str:
+    return f"; production finds {', '.join(case.warm)} in the L2 and all else in memory" if case.warm else ""
 
 
 def _compiler(found: CompilerLatency) -> str:
