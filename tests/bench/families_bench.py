@@ -56,10 +56,11 @@ def entries_of(name: str, timed: Timed, device: Any, limit: int) -> list[Entry]:
     return found
 
 
-def built(entry: Entry, arch: str, options: tuple[str, ...]) -> bytes:
+def built(source: str, arch: str, options: tuple[str, ...]) -> bytes:
+    """Machine code by NVRTC; raise RuntimeError with the compiler's words."""
     from cuda.bindings import nvrtc
 
-    _, program = nvrtc.nvrtcCreateProgram(entry.source.encode(), b"kernel.cu", 0, [], [])
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     words = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", *(o.encode() for o in options)]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
     if int(code) != 0:

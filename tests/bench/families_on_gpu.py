@@ -10,7 +10,8 @@ are taken (`--limit` a family, about); each must give the baseline's outputs, tw
 timed. Times are of CUDA graphs of many calls, warm, and of graphs of one call behind a reading of 256 MB, cold (less
 an empty pair of events); medians of interleaved rounds. torch.compile is the better of its default and
 `max-autotune-no-cudagraphs`; what cannot be captured is timed call by call. Writes $OUT/families_PARTS.json and .md.
-Needs torch, whose tensors hold the values, and an NVIDIA card; what of torch fails is a line below the table.
+What of torch fails is a line below the table; where it cannot even be imported, ours are measured alone
+(`families_bare`). Needs an NVIDIA card.
 """
 
 import argparse
@@ -21,13 +22,14 @@ import sys
 import tempfile
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import families_bare
 from families_bench import ROOT, Bench, Bound, Entry, built, checked, entries_of
 from families_import import torch_import
 from families_shapes import FAMILIES, PARTS, Arrays, Shape, inputs_of
@@ -65,19 +67,20 @@ def family(name: str, arguments: argparse.Namespace, folder: Path, ready: Any, t
 
 
 def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], steps: Any, turn: Any) -> None:
-    import torch
-
     from kerneltrial.devices.cuda.probe import probe
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.set_grad_enabled(False)
     began = time.perf_counter()
     device = probe()
     contract = read_contract(ROOT / "kernels" / name / "contract.yaml")
     entries = entries_of(name, FAMILIES[name], device, arguments.limit)
-    with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(built, e, device.arch, contract.options) for e in entries]
+    # Processes, as NVRTC compiles one source at a time in each; forked before torch is there and the card is open.
+    with ProcessPoolExecutor(arguments.compilers, mp_context=mp.get_context("fork")) as pool:
+        futures = [pool.submit(built, e.source, device.arch, contract.options) for e in entries]
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.set_grad_enabled(False)
         arrays = {key(s): inputs_of(torch, contract, s) for s in FAMILIES[name].shapes}
         beside = prepared(torch, contract, arrays, () if arguments.no_compile else tuple(MODES), arguments.until)
         _load(entries, futures)
@@ -172,6 +175,7 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     words = arguments.only.split(",")
     arguments.names = list(dict.fromkeys(name for word in words for name in PARTS.get(word, (word,))))
+    arguments.compilers = max(2, 24 // max(1, len(arguments.names)))
     unknown = [name for name in arguments.names if name not in FAMILIES]
     if unknown:
         parser.error(f"{unknown[0]!r} is neither a part nor a family: {', '.join((*PARTS, *FAMILIES))}")
@@ -181,6 +185,12 @@ def _arguments() -> argparse.Namespace:
 def _measured(arguments: argparse.Namespace, folder: Path, began: float) -> list[dict[str, Any]]:
     """Every family's report, of children that prepare side by side and have the card in turn."""
     forked = mp.get_context("fork")
+    if not arguments.imported.version:
+        alone = forked.Process(target=families_bare.measure, args=(arguments, folder, began + arguments.seconds))
+        alone.start()
+        alone.join(arguments.seconds + 10)
+        alone.kill()
+        return _left(arguments.names, folder)
     ready, turn = forked.Event(), forked.Lock()
     start = partial(forked.Process, target=family)
     children = {name: start(args=(name, arguments, folder, ready, turn)) for name in arguments.names}
@@ -193,8 +203,12 @@ def _measured(arguments: argparse.Namespace, folder: Path, began: float) -> list
         time.sleep(0.1)
     for child in children.values():
         child.kill()
+    return _left(arguments.names, folder)
+
+
+def _left(names: list[str], folder: Path) -> list[dict[str, Any]]:
     lost = {"shapes": {}, "fault": "no time was left, or its process died"}
-    paths = {name: folder / f"{name}.json" for name in arguments.names}
+    paths = {name: folder / f"{name}.json" for name in names}
     return [json.loads(p.read_text()) if p.exists() else {"family": n, **lost} for n, p in paths.items()]
 
 
@@ -202,20 +216,23 @@ def main() -> int:
     arguments = _arguments()
     began = time.perf_counter()
     arguments.until = time.time() + arguments.prepare
+    os.environ["CUDA_CACHE_DISABLE"] = "1"  # NVRTC is not to talk to the driver in forked processes
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of compilers in each child
     imported = arguments.imported = torch_import()
     if imported.why:
         print(f"importing torch failed\n{imported.why}", flush=True)
-    if not imported.version:
-        return 1
     folder = Path(tempfile.mkdtemp(prefix="families-"))
     first = mp.get_context("fork").Process(target=ceilings, args=(folder / "limits",))
     first.start()
     first.join()
+    if not (folder / "limits").exists():
+        print("no card, or its ceilings could not be measured: see above")
+        return 1
     limits = json.loads((folder / "limits").read_text())
     reports = _measured(arguments, folder, began)
     driver = limits["fingerprint"].get("driver")
-    head = f"{limits['card']}, driver {driver}, torch {imported.version}; microseconds, warm unless it says cold"
+    version = imported.version or "absent"
+    head = f"{limits['card']}, driver {driver}, torch {version}; microseconds, warm unless it says cold"
     spent = (f"{r['family']} {r.get('prepared_s', 0):.0f}+{r.get('card_s', 0):.0f}" for r in reports)
     last = f"{time.perf_counter() - began:.0f} s (prepared + on the card: {', '.join(spent)})"
     text = "\n".join([head, "", *table(reports, limits), "", last])

@@ -58,7 +58,7 @@ def child(name: str, parameters: dict[str, int], lock: Path) -> dict[str, Any]:
     contract = read_contract(ROOT / "kernels" / name / "contract.yaml")
     space = read_space(ROOT / "kernels" / name / "space.yaml", HOPPER)
     entry = Entry("", space.source(parameters).decode(), space.plan(parameters), parameters)
-    cubin = built(entry, HOPPER.arch, contract.options)
+    cubin = built(entry.source, HOPPER.arch, contract.options)
     kind = getattr(torch, contract.arrays[0].dtype)
     found: dict[str, Any] = {"errors": {}, "us": {}, "cublas_us": {}}
     torch.zeros(1, device="cuda")  # opens the card, which takes a while, before this child's turn
