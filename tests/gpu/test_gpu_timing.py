@@ -39,7 +39,7 @@ def test_a_kernel_against_itself_differs_by_less_than_a_percent(card, matmul, or
     ratios = medians(samples)
     assert samples.clock in ("cupti", "graph")
     assert samples.device_state["clock_choice"]
-    assert samples.calls_per_sample >= 16
+    assert samples.calls_per_sample >= 12
     assert ratios["a2"] / ratios["a"] == pytest.approx(1, abs=0.01)
     assert ratios["b"] / ratios["a"] == pytest.approx(1, abs=0.01)
     assert set(samples.warm_us) == ({"a", "a2", "b"} if order == "random" else {"a", "a2", "b", "b2"})

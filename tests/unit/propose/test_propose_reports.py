@@ -41,14 +41,13 @@ def parameters(found: Sequence[Draft | Unusable]) -> list[dict[str, int]]:
     return [draft.origin.parameters for draft in found if isinstance(draft, Draft)]
 
 
-def test_what_is_proposed_was_compiled_but_for_the_experts_seed(space: Space) -> None:
+def test_what_is_proposed_was_compiled_all_at_once(space: Space) -> None:
     compiler = Compiler(lambda _: LEAN)
     proposed = parameters(made(space, compiler).propose(NONE, 4))
     asked = [one for batch in compiler.asked for one in batch]
-    assert all(one in asked for one in proposed[1:])
-    assert proposed[0] not in asked
+    assert all(one in asked for one in proposed)
     assert len(asked) <= COMPILED * 4
-    assert len(compiler.asked) == 1  # side by side, and what the last slot takes among them
+    assert len(compiler.asked) == 1  # the expert's seed and what the last slot takes among them
     assert len({tuple(one.values()) for one in asked}) == len(asked)
 
 
@@ -140,3 +139,11 @@ def test_a_space_of_which_nothing_compiles_is_exhausted(space: Space) -> None:
     assert isinstance(found[-1], Unusable)
     assert found[-1].reason is Reason.SPACE_EXHAUSTED
     assert "do not compile" in found[-1].detail
+
+
+def test_an_experts_seed_that_does_not_compile_is_proposed_all_the_same(space: Space) -> None:
+    seed = parameters(made(space, Compiler(lambda _: LEAN)).propose(NONE, 4))[0]
+    compiler = Compiler(lambda one: DoesNot(reason=Reason.DOES_NOT_COMPILE, detail="no") if one == seed else LEAN)
+    proposed = parameters(made(space, compiler).propose(NONE, 4))
+    assert proposed[0] == seed
+    assert len(proposed) == 4

@@ -1,5 +1,6 @@
 """A confirmation draws processes until its plan stops; the best of an iteration is profiled where that is asked for."""
 
+import contextlib
 from random import Random
 from types import SimpleNamespace
 
@@ -33,7 +34,7 @@ class Child:
     opened: list["Child"] = []
 
     def __init__(self) -> None:
-        self.device_asked = self.closed = False
+        self.begun = self.device_asked = self.closed = False
         Child.opened.append(self)
 
     def __enter__(self) -> "Child":
@@ -41,6 +42,9 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.closed = True
+
+    def begin(self) -> None:
+        self.begun = True
 
     def device(self) -> None:
         self.device_asked = True
@@ -96,7 +100,11 @@ def confirmed(ground, monkeypatch, spread: float, **more):
         }
 
     monkeypatch.setattr(confirm, "samples_of", samples_of)
-    return confirm._timed_again(ground, Kernel(built=built(WINNER), plan=plan()), ()), asked
+    kernel = Kernel(built=built(WINNER), plan=plan())
+    with contextlib.ExitStack() as children:
+        waiting = confirm._begun(ground, kernel, children)
+        assert all(child.begun and not child.device_asked for child in waiting)  # the card opens, and nobody waits
+        return confirm._timed_again(ground, kernel, (), waiting), asked
 
 
 @pytest.mark.parametrize(("spread", "processes", "narrow"), [(3e-4, 5, True), (0.02, 10, False)])
@@ -111,7 +119,7 @@ def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, sp
     assert all(how.clocks == {SQUARE: "graph", WIDE: "graph"} for how in asked[1:])
     assert all(child.closed for child in Child.opened)
     assert len(Child.opened) == 1 + 1 + processes  # the baseline's, that which chooses a clock, the rest
-    assert [child.device_asked for child in Child.opened] == [False] + [True] * (1 + processes)
+    assert [child.device_asked for child in Child.opened] == [True] * 6 + [False] + [True] * (processes - 5)
     again = figures(
         {case: [drawn(spread, case, p).samples for p in range(processes)] for case in (SQUARE, WIDE)},
         {case: [f"{p:064x}" for p in range(processes)] for case in (SQUARE, WIDE)},

@@ -21,7 +21,7 @@ class Protocol(Record):
     boundary_shapes: Annotated[int, Meta(ge=0, le=100)] = 12
     repeats: Annotated[int, Meta(ge=1, le=100)] = 2
     timeout_s: Annotated[int, Meta(ge=1, le=3600)] = 60
-    search_rounds: Annotated[int, Meta(ge=10, le=10_000)] = 20
+    search_rounds: Annotated[int, Meta(ge=10, le=10_000)] = 10
     rounds: Annotated[int, Meta(ge=10, le=10_000)] = 30
     energy: bool = False
     confirmation_processes: Annotated[int, Meta(ge=5, le=50)] = 5

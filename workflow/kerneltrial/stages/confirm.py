@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -60,7 +60,8 @@ def run(job: Job) -> Confirmation:
     if isinstance(winner, NoWinner):
         return Confirmation(outcome=winner)
     candidate, built = _chosen(job, winner)
-    with ground(job) as g:
+    with ground(job) as g, contextlib.ExitStack() as children:
+        waiting = _begun(g, Kernel(built=built, plan=candidate.plan), children)
         again = _judged_again(g, candidate, built)
         findings = again.findings
         if g.lock.device.kind == "cpu":
@@ -69,7 +70,7 @@ def run(job: Job) -> Confirmation:
             )
             confirmed = Confirmation(outcome=counted)
         else:
-            confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings)
+            confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings, waiting)
         pair = (_baseline(g), Kernel(built=built, plan=candidate.plan))
         return msgspec.structs.replace(
             confirmed,
@@ -136,22 +137,39 @@ def _fresh(case: Case, salt: bytes, winner: str) -> Case:
     return msgspec.structs.replace(case, seed=sealed_seed(salt, f"confirmation {winner} {case.name}"))
 
 
-def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...]) -> Confirmation:
+def _begun(g: Ground, winner: Kernel, children: contextlib.ExitStack) -> list[Runner]:
+    """The processes of the first look, and before them the one that finds the clock; idle until the winner was judged.
+
+    They open the card while the winner is judged; on `cpu` there are none.
+    """
+    if g.lock.device.kind == "cpu":
+        return []
+    found = [children.enter_context(g.runner()) for _ in range(1 + g.lock.protocol.confirmation_processes)]
+    if not is_stored(g, (_baseline(g), winner), _fresh_cases(g, winner), Asked(CHOICE)):
+        for runner in found:
+            runner.begin()
+    return found
+
+
+def _fresh_cases(g: Ground, winner: Kernel) -> list[Case]:
+    return [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
+
+
+def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...], waiting: Sequence[Runner]) -> Confirmation:
     """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
     qualification = g.job.record("qualify", Qualification)
     pair = (_baseline(g), winner)
-    cases = [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
+    cases = _fresh_cases(g, winner)
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
-    processes = g.lock.protocol.confirmation_processes
     with contextlib.ExitStack() as children:
         answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
+        chooser, *first = waiting
         fresh: list[Runner] = []
-        chooser = children.enter_context(g.runner())
         clocks: dict[str, str] = {}
         try:
             for process in itertools.count():
                 if process == len(fresh):  # as many as the next look wants: opened side by side, timed one by one
-                    more = [children.enter_context(g.runner()) for _ in range(max(processes, process))]
+                    more = first if process == 0 else [children.enter_context(g.runner()) for _ in range(process)]
                     fresh += more
                     if process == 0 and g.lock.protocol.clock == "auto":
                         if not is_stored(g, pair, cases, Asked(CHOICE)):

@@ -23,14 +23,15 @@ class CuptiClock:
     """Calls behind a held queue, a batch to warm the caches and at once the batch that is timed; the mean of its spans.
 
     The mean, not the median: time stamps come in steps (32 ns on an H200), which a mean over a batch evens out. A batch
-    is one cycle of `SharedBuffers`, or a few where that is short: spans, unlike a graph's time, need no long batch, and
-    each record takes the host longer to read than the card takes to write it.
+    is one cycle of `SharedBuffers`, or a few where that is short, and never more than `batch`, which is a graph's:
+    spans, unlike a graph's time, need no long batch, and the host takes longer to read a record than the card to write
+    it.
     """
 
-    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers) -> None:
+    def __init__(self, context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, batch: int) -> None:
         self._queue, self._subjects, self._shared = context.queue, subjects, shared
         nodes = max(subject.nodes for subject in subjects.values())
-        most = _NODES_AT_MOST // nodes // 2
+        most = min(batch, _NODES_AT_MOST // nodes // 2)
         whole = shared.cycle if shared.cycle <= most else shared.sets
         self.calls = whole * max(1, min(_CALLS, most) // whole)
         if shared.own_bytes:
@@ -42,7 +43,6 @@ class CuptiClock:
         self._recorder.start()
         try:
             self._names = {key: self._names_of(key) for key in subjects}
-            self._count = {key: len(self._recorded(key)) for key in subjects}
             self.resolution_us = resolution_us([a for key in subjects for a in self._batch(key)])
         except BaseException:  # what still records would slow the other clocks
             self._recorder.stop()
@@ -61,11 +61,15 @@ class CuptiClock:
         self._recorder.stop()
 
     def _batch(self, key: str) -> tuple[Activity, ...]:
-        """The records of the timed batch: the last of a reading, which has as many records each time."""
+        """The records of the timed batch: the last of a reading, which has as many kernels before as in it.
+
+        How many fills are recorded before them was seen to differ by one from reading to reading (H200, CUPTI 13.0).
+        """
         found, names = self._recorded(key), self._names[key]
         own = found[-len(names) :]
-        if len(found) != self._count[key] or tuple(one.name for one in own) != names:
-            raise Absent(f"CUPTI gave {len(found)} records where there were {self._count[key]} before")
+        kernels, expected = sum(bool(one.name) for one in found), 2 * sum(map(bool, names))
+        if kernels != expected or tuple(one.name for one in own) != names:
+            raise Absent(f"CUPTI gave {kernels} records of kernels where {expected} were launched, or in another order")
         self.events_us = self._queue.elapsed_us()
         self.window_us = window_us(own)
         return own
@@ -139,7 +143,7 @@ def choose(context: Context, subjects: Mapping[str, Subject], shared: SharedBuff
     finally:
         graph.free()
     try:
-        cupti = CuptiClock(context, subjects, shared)
+        cupti = CuptiClock(context, subjects, shared, graph.calls)
     except Absent as absent:
         return "graph", str(absent)
     try:

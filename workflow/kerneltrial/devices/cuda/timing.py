@@ -12,8 +12,10 @@ from kerneltrial.devices.cuda.clocks import (
     EventClock,
     GraphClock,
     Meter,
+    batch_size,
     call_each_set,
     idle_pairs,
+    rough_us,
     throughput_us,
 )
 from kerneltrial.devices.cuda.cold_clock import ColdClock
@@ -176,7 +178,9 @@ def rounds(
 
 def _meter(context: Context, subjects: Mapping[str, Subject], shared: SharedBuffers, clock: str) -> Meter:
     if clock == "cupti":
-        return CuptiClock(context, subjects, shared)
+        longest = max(subject.nodes for subject in subjects.values())
+        rough = [rough_us(context.queue, subjects[key], shared) for key in ("a", "b")]
+        return CuptiClock(context, subjects, shared, batch_size(rough[0], rough[1], shared, longest))
     return (GraphClock if clock == "graph" else EventClock)(context.queue, subjects, shared)
 
 

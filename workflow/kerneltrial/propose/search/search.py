@@ -108,7 +108,7 @@ class Search:
             row = batch.left[place]
             if seed is None and batch.budget > 0 and row not in batch.refined.asked:
                 best = rows[np.lexsort((self.tie_break[rows], -np.round(hopeful, 9)))].tolist()
-                likely = [row]
+                likely = [row, *batch.taken]  # an expert's seed among them is built in any case
                 if slots > 1:  # the last slot's choice, should the others go as they look now
                     taken = [*batch.taken, *best[: slots - 1]]
                     likely.append(batch.left[self._different(rows, mean, hopeful, taken)])
@@ -137,7 +137,7 @@ class Search:
         drafts = [self._bare(row) for row in wanted]
         for row, report in zip(wanted, self.compile(drafts), strict=True):
             batch.refined.add(row, report)
-        batch.drop(row for row in wanted if row in batch.refined.failed)
+        batch.drop(row for row in wanted if row in batch.refined.failed and row in batch.left)
 
     def _next_seed(self, left: list[int]) -> int | None:
         seeds = (self._row(seed.parameters) for seed in self.space.file.seeds)
