@@ -10,6 +10,8 @@
 //               each block joins all parts of its row
 //            2: three launches of a block a chunk: maxima, sums, quotients
 //            3: as 1, a quarter of the rows at a time, so that it is still in the level-2 cache when it is read again
+//            4: one launch, a cluster a row: its blocks keep CHUNK columns each in registers and tell each other their
+//               parts, so that a row is read once; rows that no cluster of 8 can keep go as with 1
 //   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
 
 constexpr int WARPS = THREADS / 32;
@@ -208,7 +210,73 @@ KERNEL row_vectors(const float* __restrict__ x, float* __restrict__ y, int cols)
 #endif
 #endif
 
-#if WAY == 1
+#if WAY == 4
+__device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+
+// Every block of the cluster gets the parts of all, joined in their order.
+__device__ __forceinline__ Part join_cluster(Part p) {
+    __shared__ float2 parts[8];
+    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
+    if (threadIdx.x < gridDim.x) {
+        const unsigned own = static_cast<unsigned>(__cvta_generic_to_shared(parts + blockIdx.x));
+        asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
+                     "st.shared::cluster.v2.f32 [there], {%2, %3}; }" ::"r"(own),
+                     "r"(threadIdx.x), "f"(p.maximum), "f"(p.sum)
+                     : "memory");
+    }
+    arrive_in_cluster();
+    wait_for_cluster();
+    p = {parts[0].x, parts[0].y};
+    for (int b = 1; b < static_cast<int>(gridDim.x); ++b) p.join(parts[b].x, parts[b].y);
+    return p;
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void row_in_cluster(const float* __restrict__ x, float* __restrict__ y, int cols) {
+    arrive_in_cluster();
+    constexpr int KEPT = VEC * FLIGHT / WIDTH;
+    const int chunk = (cols + gridDim.x * WIDTH - 1) / (gridDim.x * WIDTH) * WIDTH;
+    const int first = blockIdx.x * chunk + threadIdx.x * WIDTH, last = min(cols, (blockIdx.x + 1) * chunk);
+    const float* row = x + static_cast<long long>(blockIdx.y) * cols;
+    float v[KEPT][WIDTH];
+#pragma unroll
+    for (int f = 0; f < KEPT; ++f) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
+        if (first + f * THREADS * WIDTH < last) get<WIDTH>(row + first + f * THREADS * WIDTH, v[f]);
+    }
+    Part own = {lowest(), 0.f};
+#pragma unroll
+    for (int f = 0; f < KEPT; ++f)
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) own.maximum = fmaxf(own.maximum, v[f][e]);
+    const float from = own.maximum == lowest() ? 0.f : own.maximum;
+#pragma unroll
+    for (int f = 0; f < KEPT; ++f)
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) own.sum += v[f][e] = expf(v[f][e] - from);
+    const Part whole = join_cluster(join_block(own));
+    // each thread's values are powers of its own maximum's distance
+    const float scale = expf(own.maximum - whole.maximum) / whole.sum;
+    float* to = y + static_cast<long long>(blockIdx.y) * cols;
+#pragma unroll
+    for (int f = 0; f < KEPT; ++f) {
+        if (first + f * THREADS * WIDTH >= last) continue;
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
+        put<WIDTH>(to + first + f * THREADS * WIDTH, v[f]);
+    }
+}
+
+KERNEL cluster_any(const float* __restrict__ x, float* __restrict__ y, int cols) { row_in_cluster<1>(x, y, cols); }
+#if VEC > 1
+KERNEL cluster_vectors(const float* __restrict__ x, float* __restrict__ y, int cols) { row_in_cluster<VEC>(x, y, cols); }
+#endif
+#endif
+
+#if WAY == 1 || WAY == 4
 KERNEL parts_any(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<1>(x, partial, cols); }
 #if VEC > 1
 KERNEL parts_vectors(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<VEC>(x, partial, cols); }
@@ -228,7 +296,7 @@ KERNEL sums_vectors(const float* __restrict__ x, const float2* maxima, float2* p
 #endif
 #endif
 
-#if WAY == 1 || WAY == 2
+#if WAY == 1 || WAY == 2 || WAY == 4
 KERNEL write_any(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
     write_rows<1>(x, y, partial, cols);
 }
