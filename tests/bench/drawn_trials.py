@@ -5,7 +5,7 @@ A process of a pool is what it measured: the log ratios of its rounds (baseline 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, fsum
 from random import Random
 from statistics import median
@@ -25,15 +25,16 @@ CASE = "case"
 
 @dataclass(frozen=True)
 class Process:
-    """Log ratios by round; `wall_s` is what the process took on the card, 0 where it is made up."""
+    """Log ratios by round; seconds by the clock and seconds that the card worked, 0 where it is made up."""
 
     rounds: tuple[float, ...]
     noise: tuple[float, ...]
     wall_s: float = 0.0
+    gpu_s: float = 0.0
 
     def scaled(self, by: float) -> "Process":
         """The same process, had the candidate been so many times as fast."""
-        return Process(tuple(value + by for value in self.rounds), self.noise, self.wall_s)
+        return replace(self, rounds=tuple(value + by for value in self.rounds))
 
     @property
     def samples(self) -> Samples:
@@ -63,10 +64,11 @@ def moved_to(pool: Pool, log_ratio: float) -> list[Process]:
 
 @dataclass(frozen=True)
 class Trial:
-    """One confirmation: its figures, and the GPU seconds that its processes took."""
+    """One confirmation: its figures, what its timings took by the clock, and how long the card worked for them."""
 
     figures: Figures
     wall_s: float
+    gpu_s: float
 
     @property
     def passes(self) -> bool:
@@ -98,7 +100,7 @@ def confirmed(pool: Pool, random: Random, protocol: Protocol) -> Trial:
         samples = {CASE: [one.samples for one in drawn]} if _is_look(len(drawn), protocol) else None
         if samples and enough(samples, protocol):
             found = figures(samples, {CASE: ["0" * 64] * len(drawn)}, protocol, {})
-            return Trial(found, fsum(one.wall_s for one in drawn))
+            return Trial(found, fsum(one.wall_s for one in drawn), fsum(one.gpu_s for one in drawn))
     raise ValueError(f"a pool of {len(pool)} processes is too small for the protocol's plan")
 
 
