@@ -6,8 +6,8 @@ It runs in a fresh copy: keys, lock, receipt, heads that are handed out while th
 kernels, seal, bundle, and `verify` at every level. It prints what each took and leaves `sealed_example.tar` under $OUT
 (or the folder it runs in): the bundle, the public keys, the heads, what `verify` and `verify.sh` said. The private keys
 are thrown away. Both keys are this script's, so the receipt shows how a receipt works and that nobody reviewed. For a
-machine without ssh-keygen, `carry_ssh_keygen.sh` makes a folder to put on its PATH; `place_example.py` puts what came out
-into reports/example/.
+machine without ssh-keygen, `carry_ssh_keygen.sh` makes a folder to put on its PATH; `place_example.py` puts what came
+out into reports/example/.
 """
 
 import argparse
