@@ -151,6 +151,34 @@ def test_a_winner_that_faults_when_it_is_timed_again_is_not_timed(ground, monkey
     assert all(child.closed for child in Child.opened)
 
 
+@pytest.mark.parametrize(("candidates", "waves"), [(3, [3]), (16, [16]), (33, [16, 16, 1])])
+def test_so_many_processes_of_a_search_are_open_at_once_as_a_card_has_room_for(ground, monkeypatch, candidates, waves):
+    monkeypatch.setattr(time, "Judge", lambda setup: SimpleNamespace(answers="answers"))
+    monkeypatch.setattr(time, "is_stored", lambda g, pair, *_: pair[1].built.candidate == "0" * 64)
+    monkeypatch.setattr(time, "performance_cases", lambda g: ())
+    seen: list[list[Child]] = []
+
+    def timed(g, pair, answers, child):
+        assert answers == "answers"
+        now = [one for one in Child.opened[1:] if not one.closed]
+        assert all(one.begun and one.device_asked for one in now[1:])  # the first is stored
+        seen.extend([now] if not seen or seen[-1] != now else [])
+        assert now[len(done) % 16] is child
+        done.append(pair[1].built.candidate)
+        return done[-1]
+
+    done: list[str] = []
+    monkeypatch.setattr(time, "_time", timed)
+    names = [f"{number:x}" * 64 for number in range(16)] * 3
+    valid = [
+        (Candidate(id=name, language="cuda_cpp", source="0" * 64, plan=plan()), built(name))
+        for name in names[:candidates]
+    ]
+    assert time._timed(ground, Kernel(built=built("f" * 64), plan=plan()), valid) == names[:candidates]
+    assert [len(now) for now in seen] == waves
+    assert all(child.closed for child in Child.opened)
+
+
 def outcomes() -> list[Timed | Untimed]:
     timed = [Timed(candidate=name * 64, cases=(), geometric_mean=mean) for name, mean in (("b", 1.1), ("c", 1.3))]
     return [Untimed(candidate="d" * 64, reason=Reason.HANG, detail=""), *timed]

@@ -1,7 +1,8 @@
 """Time: how long each valid candidate takes, beside the baseline in one process; on `cpu`, what it costs in counts."""
 
 import contextlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -24,6 +25,7 @@ from kerneltrial.stages.passed import skipped_after
 from kerneltrial.stages.profiling import profile_of
 
 Outcome = Timed | Counted | Untimed
+_AT_ONCE = 16  # contexts on the card: each takes about half a gigabyte
 
 
 def run(job: Job) -> Timing:
@@ -66,18 +68,31 @@ def _counted(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) 
 
 
 def _timed(g: Ground, baseline: Kernel, valid: list[tuple[Candidate, Built]]) -> list[Timed | Untimed]:
-    """One process a candidate. All are opened side by side, then timed one after another: only one may use the card."""
+    """One process a candidate; as many as a card has room for are open at once."""
     pairs = [(baseline, Kernel(built=b, plan=c.plan)) for c, b in valid]
+    with g.runner() as runner:
+
+        @functools.cache
+        def answers() -> Answers:
+            qualification = g.job.record("qualify", Qualification)
+            return Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
+
+        waves = [pairs[first : first + _AT_ONCE] for first in range(0, len(pairs), _AT_ONCE)]
+        return [outcome for wave in waves for outcome in _wave(g, wave, answers)]
+
+
+def _wave(
+    g: Ground, pairs: Sequence[tuple[Kernel, Kernel]], answers: Callable[[], Answers]
+) -> Sequence[Timed | Untimed]:
+    """Processes are opened side by side, then timed one after another: only one may use the card."""
     with contextlib.ExitStack() as children:
         fresh = [children.enter_context(g.runner()) for _ in pairs]
         missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
         for child in missing:
             child.begin()
-        runner = children.enter_context(g.runner())
-        qualification = g.job.record("qualify", Qualification)
-        answers = Judge(g.setup(g.baseline(qualification, runner), qualification)).answers
+        ready = answers()  # while devices open
         in_parallel(lambda child: child.device(), missing, len(fresh))
-        found = [_time(g, pair, answers, child) for child, pair in zip(fresh, pairs, strict=True)]
+        found = [_time(g, pair, ready, child) for child, pair in zip(fresh, pairs, strict=True)]
         in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
         return found
 
