@@ -17,11 +17,12 @@ from kerneltrial.store.printed import printed
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    parser = arguments.parser()
-    unknown = arguments.unknown_command(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = arguments.parser(words[0] if words else "")
+    unknown = arguments.unknown_command(words)
     if unknown:
         parser.error(unknown)
-    given = parser.parse_args(argv)
+    given = parser.parse_args(words)
     try:
         status = arguments.dispatch(given, Path.cwd())
         _log(given, "done")
@@ -47,4 +48,4 @@ def _log(given: argparse.Namespace, line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(attended.run(main))
+    attended.leave(attended.run(main))

@@ -30,14 +30,15 @@ COMMANDS = {
 _WITHOUT_A_TRIAL = ("doctor", "init", "compare", "prices", "try", "rerun", "rocrate", "import")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of all stages and commands."""
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """The parser of all stages and commands; of one alone where `only` names it, as each job of a trial starts here."""
+    shown = {only} if only in STAGES or only in COMMANDS else {*STAGES, *COMMANDS}
     top = argparse.ArgumentParser(
         prog="kerneltrial",
         description="A locked, evidence-keeping trial of one question: should we replace this kernel by that one?",
     )
     kinds = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for stage, spec in STAGES.items():
+    for stage, spec in ((name, spec) for name, spec in STAGES.items() if name in shown):
         one = kinds.add_parser(stage, help=f"stage: make the record {spec.record}.json")
         _trial_arguments(one)
         one.add_argument("--code", default="", help=argparse.SUPPRESS)
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         if stage == "lock":
             one.add_argument("--new", action="store_true", help="set the old trial aside and lock anew")
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
-    for command, text in COMMANDS.items():
+    for command, text in ((name, text) for name, text in COMMANDS.items() if name in shown):
         one = kinds.add_parser(command, help=text)
         if command not in _WITHOUT_A_TRIAL:
             _trial_arguments(one)

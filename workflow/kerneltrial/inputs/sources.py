@@ -111,7 +111,21 @@ def _replies(replies: str, folder: Path) -> tuple[str, ...]:
     return (*_files(replies, folder), *(_files(again, folder) if (folder / again).is_dir() else ()))
 
 
+def _may_hold(file: Path, key: bytes) -> bool:
+    """Whether a YAML file could hold a key: its bytes do, or an escape that may stand for some.
+
+    Every job of a trial asks, and most files name no others; to read them as YAML would take ten times as long.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return True  # whoever reads it as YAML says what is wrong
+    return key in content or b"\\" in content
+
+
 def _included(contract: str, folder: Path) -> tuple[str, ...]:
+    if not _may_hold(folder / contract, b"include_folders"):
+        return ()
     document = read_document(folder / contract)
     folders = document.get("include_folders", []) if isinstance(document, dict) else []
     if not isinstance(folders, list):
@@ -127,6 +141,8 @@ def _included(contract: str, folder: Path) -> tuple[str, ...]:
 
 def _stored(cases: str, folder: Path) -> tuple[str, ...]:
     """Files that cases name, without a look at anything else in them: the cases' own reader checks the rest."""
+    if not _may_hold(folder / cases, b"path"):
+        return ()
     found: list[str] = []
     document = read_document(folder / cases)
     listed = document.get("cases") if isinstance(document, dict) else None
