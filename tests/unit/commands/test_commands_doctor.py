@@ -55,10 +55,10 @@ def test_a_config_that_a_run_would_refuse_is_something_missing(capsys, tmp_path:
 
 def test_what_is_missing_for_a_model_is_not_forgotten_in_the_last_line(capsys, tmp_path: Path, monkeypatch) -> None:
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "openai" else real(name))
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "httpx2" else real(name))
     status, lines = _told(capsys, tmp_path)
     assert status == 0
-    assert any("missing openai: pip install -e '.[openai]' in the clone" in line for line in lines)
+    assert any("missing httpx2: pip install -e '.[openai]' in the clone" in line for line in lines)
     assert re.match(r"nothing is missing, the extras? (gpu and )?openai aside: ", lines[-1])
 
 

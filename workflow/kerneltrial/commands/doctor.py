@@ -12,7 +12,7 @@ from kerneltrial.records.problem import Problem
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
 OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
-FOR_A_MODEL = ("openai", "genai-prices")
+FOR_A_MODEL = ("httpx2", "genai-prices")
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 

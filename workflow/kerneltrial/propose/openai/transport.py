@@ -1,24 +1,30 @@
-"""One try of one request over the network, by OpenAI's SDK. Bounded in seconds and bytes, whatever the server does.
+"""One try of one request over the network. Bounded in seconds and bytes, whatever the server does.
 
-The SDK neither retries nor parses here: `policy` decides on the first, and its parsing loses usage and text of replies
-that are no JSON.
+It is what OpenAI's SDK would send, by the client that the SDK is built on; why without the SDK itself:
+workflow/adr/0042-openai-without-its-sdk.md.
 """
 
 import os
 import queue
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from kerneltrial.inputs.installing import install
-from kerneltrial.propose.openai.exchange import Request
+from kerneltrial.propose.openai.exchange import Api, Request
 from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.propose.prompt.scrub import SECRET
 from kerneltrial.records.asking import Model
 
+if TYPE_CHECKING:
+    import httpx2
+
 MAXIMUM_BYTES = 16_000_000
 OPENAI = "https://api.openai.com/v1"
+_PATHS: Final[Mapping[Api, str]] = {"responses": "/responses", "chat": "/chat/completions"}
+_ACCOUNT: Final = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
 class Lost(Exception):
@@ -59,34 +65,37 @@ def key_of(model: Model, environment: Mapping[str, str] | None = None) -> str:
 def poster(model: Model, key: str) -> Post:
     """Return what sends a request once; it raises `Lost` where no whole answer comes within `model.timeout_s`."""
     try:
-        import openai
+        import httpx2
     except ImportError:
         raise ProposerProblem(f"proposer openai: {install('openai')}") from None
-    client = openai.OpenAI(
-        api_key=key, base_url=model.base_url or OPENAI, max_retries=0, timeout=float(model.timeout_s)
+    seconds = float(model.timeout_s)
+    client = httpx2.Client(
+        base_url=model.base_url or OPENAI, headers=_headers(key, os.environ), timeout=seconds, follow_redirects=True
     )
 
     def post(request: Request) -> Answer:
-        return _within(float(model.timeout_s), lambda: _once(client, request, key))
+        return _within(seconds, lambda: _once(client, request, key))
 
     return post
 
 
-def _once(client: Any, request: Request, key: str) -> Answer:
-    import httpx2
-    import openai
+def _headers(key: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Whose call it is: the key, and organisation and project by the variables that OpenAI's SDK knows."""
+    named = {header: environment.get(variable, "").strip() for header, variable in _ACCOUNT.items()}
+    held = {header: value for header, value in named.items() if value}
+    return {"Authorization": f"Bearer {key}", "Accept": "application/json", "User-Agent": "kerneltrial", **held}
 
-    api = client.responses if request.api == "responses" else client.chat.completions
+
+def _once(client: "httpx2.Client", request: Request, key: str) -> Answer:
+    import httpx2
+
     headers = {"Idempotency-Key": request.digest}
     try:
-        with api.with_streaming_response.create(**request.body, extra_headers=headers) as response:
+        with client.stream("POST", _PATHS[request.api], json=request.body, headers=headers) as response:
             data, cut = _read(response)
             return _answer(response.status_code, response.headers, data, cut, key)
-    except openai.APIStatusError as fault:
-        return _answer(fault.status_code, fault.response.headers, fault.response.content, False, key)
-    except (openai.APIConnectionError, httpx2.HTTPError) as fault:
-        cause = fault.__cause__ or fault
-        raise Lost(f"{type(cause).__name__}: {cause}") from None
+    except (httpx2.HTTPError, ssl.SSLError) as fault:
+        raise Lost(f"{type(fault).__name__}: {fault}") from None
 
 
 def _answer(status: int, headers: Mapping[str, str], data: bytes, cut: bool, key: str) -> Answer:
@@ -96,7 +105,7 @@ def _answer(status: int, headers: Mapping[str, str], data: bytes, cut: bool, key
     return Answer(status, text, {"retry-after": headers.get("retry-after", "")}, cut)
 
 
-def _read(response: Any) -> tuple[bytes, bool]:
+def _read(response: "httpx2.Response") -> tuple[bytes, bool]:
     data = bytearray()
     for part in response.iter_bytes():
         data += part
