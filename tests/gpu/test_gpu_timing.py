@@ -257,3 +257,10 @@ def test_energy_of_a_kernel_against_itself_is_the_same(card, matmul):
     assert b / a == pytest.approx(1, abs=0.05)
     watts = a / (median(samples.warm_us["a"]) / 1000)
     assert 50 < watts < 1000
+
+
+@needs_cupti
+def test_cuptis_records_are_read_where_they_lie(card, matmul):
+    call = product("tiled", *SHAPE)
+    card.time(request_of(matmul, call, matmul, call, rounds=10, clock="cupti"), [factors(*SHAPE)])
+    assert activity.recorder().slow == ""

@@ -1,11 +1,15 @@
 """The CUPTI clock without a card: records become spans, a false CUPTI is seen through, clocks that differ are told."""
 
+import ctypes
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from kerneltrial.devices.cuda import activity
 from kerneltrial.devices.cuda.activity import Absent, Activity, Recorder, resolution_us, spans_us, window_us
+from kerneltrial.devices.cuda.cupti_buffers import Buffers, Unfit
 from kerneltrial.devices.cuda.cupti_clock import disagreement, wrong_base
 
 KERNEL, MEMSET, COPY = 10, 7, 5
@@ -61,6 +65,103 @@ def test_a_refusal_says_why():
     recorder = Recorder(FakeCupti("INSUFFICIENT_PRIVILEGES"))
     with pytest.raises(Absent, match="INSUFFICIENT_PRIVILEGES"):
         recorder.start()
+
+
+KERNEL_LAYOUT = np.dtype(
+    {"names": ["kind", "start", "end", "name"], "formats": ["i4", "u8", "u8", "u8"], "offsets": [0, 40, 48, 104],
+     "itemsize": 208}
+)  # fmt: skip
+MEMSET_LAYOUT = np.dtype({"names": ["kind", "start", "end"], "formats": ["i4", "u8", "u8"], "offsets": [0, 16, 24],
+                          "itemsize": 72})  # fmt: skip
+SIZES = {KERNEL: 208, MEMSET: 72, COPY: 64}
+
+
+class Library:
+    """As much of CUPTI as is called past its binding: the walk over a buffer by the size of each kind of record."""
+
+    registered: tuple = ()
+    code = 0
+
+    def cuptiActivityRegisterCallbacks(self, requested, completed) -> int:  # noqa: N802
+        self.registered = requested, completed
+        return self.code
+
+    def cuptiActivityGetNextRecord(self, buffer, valid, at) -> int:  # noqa: N802
+        record = at._obj
+        here = record.value
+        place = buffer.value if here is None else here + SIZES[ctypes.c_int32.from_address(here).value]
+        if place >= buffer.value + valid.value:
+            return 12
+        record.value = place
+        return 0
+
+
+def binding(**more) -> SimpleNamespace:
+    layouts = {"activity_kernel9_dtype": np.dtype("i4"), "activity_kernel10_dtype": KERNEL_LAYOUT,
+               "activity_memset4_dtype": MEMSET_LAYOUT, "activity_cdp_kernel_dtype": np.dtype("i4")}  # fmt: skip
+    return SimpleNamespace(ActivityKind=FakeCupti.ActivityKind, **(layouts | more))
+
+
+def records(*raw: Raw) -> tuple[bytes, list]:
+    """Records as they lie in a buffer, and what must live as long."""
+    found, names = b"", []
+    for one in raw:
+        if one.kind == KERNEL:
+            names.append(ctypes.create_string_buffer(one.name.encode()))
+            found += np.array((one.kind, one.start, one.end, ctypes.addressof(names[-1])), KERNEL_LAYOUT).tobytes()
+        elif one.kind == MEMSET:
+            found += np.array((one.kind, one.start, one.end), MEMSET_LAYOUT).tobytes()
+        else:
+            found += np.int32(one.kind).tobytes() + bytes(SIZES[one.kind] - 4)
+    return found, names
+
+
+def test_records_are_read_where_they_lie_by_the_layout_of_the_newest_kind():
+    kept, library = [], Library()
+    buffers = Buffers(binding(), library, lambda *one: kept.append(one))
+    buffers.register()
+    requested, completed = library.registered
+    for round_ in range(2):
+        buffer, size, most = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t(7)
+        requested(ctypes.pointer(buffer), ctypes.pointer(size), ctypes.pointer(most))
+        content, names = records(
+            Raw(MEMSET, 1, 2), Raw(KERNEL, 2**40, 2**40 + 5, "gemm"), Raw(COPY, 3, 4), Raw(KERNEL, 9, 12)
+        )
+        assert buffer.value % 8 == 0
+        assert size.value >= len(content)
+        assert most.value == 0
+        ctypes.memmove(buffer.value, content, len(content))
+        completed(None, 0, buffer.value, size.value, len(content))
+        assert kept == [("", 1, 2), ("gemm", 2**40, 2**40 + 5), ("k", 9, 12)] * (round_ + 1)
+        assert len(names) == 2
+    assert len(buffers._free) == 1  # the memory is lent again
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"activity_memset4_dtype": np.dtype("i4")},
+        {"activity_kernel10_dtype": np.dtype([("start", "u8"), ("end", "u8"), ("name", "u8"), ("kind", "i4")])},
+    ],
+)
+def test_a_layout_that_is_not_understood_is_not_read(more):
+    with pytest.raises(Unfit):
+        Buffers(binding(**more), Library(), print)
+
+
+def test_a_cupti_that_takes_no_callbacks_is_read_by_the_bindings_objects(monkeypatch):
+    library = Library()
+    monkeypatch.setattr(activity, "loaded", lambda: library)
+    cupti = FakeCupti()
+    vars(cupti).update(vars(binding()))
+    assert Recorder(cupti).slow == ""
+    assert library.registered
+    library.code = 15
+    recorder = Recorder(cupti)
+    assert "returned 15" in recorder.slow
+    recorder.start()
+    cupti.waiting = [Raw(KERNEL, 30, 40)]
+    assert recorder.drain() == (Activity("k", 30, 40),)
 
 
 def activities(*spans: tuple[int, int]) -> tuple[Activity, ...]:

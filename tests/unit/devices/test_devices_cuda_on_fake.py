@@ -250,6 +250,13 @@ def test_cublas_is_timed_by_its_fastest_algorithm_beside_the_others(card, cupti,
     assert card.launched[-1] == "fast"  # what lies in the outputs is the candidate's
 
 
+@pytest.mark.parametrize(("algorithm", "taken"), [(0, "0"), (3, "3"), (-1, "2"), (9, "2"), (1, "2")])
+def test_the_algorithm_is_the_one_that_is_asked_for_if_it_runs_or_the_fastest(card, cublas, algorithm, taken):
+    product = Product(left="a", right="b", out="c", algorithm=algorithm)
+    samples = timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(product,))
+    assert samples.device_state["cublas_algorithm_chosen"] == taken
+
+
 def test_transposed_factors_and_tf32_are_described_as_the_library_wants_them(card, cublas):
     vendor = Product(left="a", right="b", out="c", left_transposed=True, tf32=True)
     timed(card, call_of("slow"), call_of("fast"), "graph", vendors=(vendor,))

@@ -59,7 +59,7 @@ def drawn(spread: float, case: str, process: int, faults: tuple[Finding, ...] = 
     rows |= {key: tuple(8.0 * own * random.gauss(1.0, 1e-4) for _ in range(20)) for key in ("b", "b2")}
     samples = Samples(
         clock="graph", resolution_us=0.01, calls_per_sample=50, warm_us=rows, cold_us=rows,
-        outputs=(), device_state={"warm_up": "50 calls"}, discarded=0,
+        outputs=(), device_state={"warm_up": "50 calls", "cublas_algorithm_chosen": "2"}, discarded=0,
     )  # fmt: skip
     return Drawn(samples=samples, faults=faults)
 
@@ -117,6 +117,7 @@ def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, sp
     assert len({id(how.runner) for how in asked}) == 1 + processes  # each in a fresh process
     assert asked[0].clocks == {}
     assert all(how.clocks == {SQUARE: "graph", WIDE: "graph"} for how in asked[1:])
+    assert all(how.algorithms == {SQUARE: 2, WIDE: 2} for how in asked[1:])
     assert all(child.closed for child in Child.opened)
     assert len(Child.opened) == 1 + 1 + processes  # the baseline's, that which chooses a clock, the rest
     assert [child.device_asked for child in Child.opened] == [True] * 6 + [False] + [True] * (processes - 5)

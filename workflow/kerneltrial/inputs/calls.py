@@ -51,7 +51,8 @@ class ResolvedLaunch(Record):
 class Product(Record, tag_field="vendor", tag="cublas"):
     """C = A B as a vendor library computes it: names of the buffers, and which of them lie transposed.
 
-    `tf32`: products may be rounded to TF32.
+    `tf32`: products may be rounded to TF32. `algorithm` is a place among the library's own suggestions; -1: find the
+    fastest of them.
     """
 
     left: str
@@ -60,6 +61,7 @@ class Product(Record, tag_field="vendor", tag="cublas"):
     left_transposed: bool = False
     right_transposed: bool = False
     tf32: bool = False
+    algorithm: int = -1
 
 
 class Call(Record):

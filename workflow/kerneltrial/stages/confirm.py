@@ -165,7 +165,7 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...], waiti
         answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
         chooser, *first = waiting
         fresh: list[Runner] = []
-        clocks: dict[str, str] = {}
+        chosen = Asked(CHOICE)
         try:
             for process in itertools.count():
                 if process == len(fresh):  # as many as the next look wants: opened side by side, timed one by one
@@ -174,11 +174,11 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...], waiti
                     if process == 0 and g.lock.protocol.clock == "auto":
                         if not is_stored(g, pair, cases, Asked(CHOICE)):
                             in_parallel(Runner.device, [chooser, *more], 1 + len(more))
-                        clocks = _clocks(samples_of(g, pair, cases, answers, Asked(CHOICE, runner=chooser)))
-                    if not is_stored(g, pair, cases, Asked(process, clocks)):
+                        chosen = _chosen_in(samples_of(g, pair, cases, answers, Asked(CHOICE, runner=chooser)))
+                    if not is_stored(g, pair, cases, dataclasses.replace(chosen, process=process)):
                         in_parallel(Runner.device, more, len(more))
-                child = fresh[process]
-                for name, stored in samples_of(g, pair, cases, answers, Asked(process, clocks, child)).items():
+                asked = dataclasses.replace(chosen, process=process, runner=fresh[process])
+                for name, stored in samples_of(g, pair, cases, answers, asked).items():
                     drawn[name].append(stored)
                 if enough(_samples(drawn), g.lock.protocol):
                     break
@@ -190,9 +190,15 @@ def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...], waiti
     return _confirmed(g, winner, drawn, findings)
 
 
-def _clocks(chosen: Mapping[str, Stored[Drawn]]) -> dict[str, str]:
-    """What the clock `auto` came to mean for each case."""
-    return {name: stored.value.samples.clock for name, stored in chosen.items()}
+def _chosen_in(chosen: Mapping[str, Stored[Drawn]]) -> Asked:
+    """What the clock `auto` came to mean for each case, and which of the vendor's algorithms was the fastest."""
+    samples = {name: stored.value.samples for name, stored in chosen.items()}
+    places = {name: one.device_state.get("cublas_algorithm_chosen", "") for name, one in samples.items()}
+    return Asked(
+        CHOICE,
+        clocks={name: one.clock for name, one in samples.items()},
+        algorithms={name: int(place) for name, place in places.items() if place.isdigit()},
+    )
 
 
 def _confirmed(

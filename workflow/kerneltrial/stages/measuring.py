@@ -28,7 +28,7 @@ from kerneltrial.stages.ground import Ground, binary_of
 from kerneltrial.store.measurements import Stored
 
 SEARCH = -1  # the process that times a candidate for the search
-CHOICE = -2  # the process of a confirmation that finds out what the clock `auto` means, and times nothing that counts
+CHOICE = -2  # the process of a confirmation that finds the clock `auto` and the vendor's algorithm; its times count not
 _CHOICE_ROUNDS = 2
 INPUT_SETS = 3  # rotated from call to call, so that no launch finds the inputs of the one before
 
@@ -50,11 +50,14 @@ class Asked:
     `process` numbers the processes of a confirmation, whose rounds are in ABBA order and hold the vendors too; `SEARCH`
     is the search's own one, `CHOICE` the one before a confirmation. `clocks` says by case what the protocol's clock
     `auto` came to mean there, so that all processes have one clock and none has looked for it: CUPTI, once started,
-    makes a process's graphs a little slower. `runner` is a fresh child to do it in, opened already.
+    makes a process's graphs a little slower. `algorithms` says so of the vendor library's algorithm, which several
+    processes would choose differently where two are about as fast. `runner` is a fresh child to do it in, opened
+    already.
     """
 
     process: int = SEARCH
     clocks: Mapping[str, str] = field(default_factory=dict)
+    algorithms: Mapping[str, int] = field(default_factory=dict)
     runner: Runner | None = None
 
     @property
@@ -161,10 +164,14 @@ def timing_request(g: Ground, pair: tuple[Kernel, Kernel], case: Case, asked: As
         seed=g.lock.seed,
         warm=case.warm,
     )
-    if asked.process in _ROLES:
+    if asked.process == SEARCH:
         return request
     product = product_of(contract)
-    request = msgspec.structs.replace(request, vendors=() if product is None else (product,))
+    if product is not None:
+        product = msgspec.structs.replace(product, algorithm=asked.algorithms.get(case.name, -1))
+        request = msgspec.structs.replace(request, vendors=(product,))
+    if asked.process == CHOICE:
+        return request
     request = msgspec.structs.replace(request, energy=g.lock.protocol.energy)
     return process_request(request, asked.process)
 

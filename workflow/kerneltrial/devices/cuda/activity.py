@@ -1,14 +1,18 @@
 """CUPTI activity records: when the card itself says that each kernel and each memset began and ended.
 
-`cupti-python` is NVIDIA's binding. It calls back when a buffer of records is full or flushed; records are copied there
-at once, since their memory is CUPTI's. One recorder serves a process, as CUPTI allows one set of callbacks.
+`cupti-python` is NVIDIA's binding. CUPTI calls back when a buffer of records is full or flushed; records are copied
+there at once, by `cupti_buffers` where that can be, else from the binding's objects. One recorder serves a process, as
+CUPTI allows one set of callbacks.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from typing import Any
+
+from kerneltrial.devices.cuda.cupti_buffers import Buffers, Unfit, loaded
 
 _BUFFER_BYTES = 1 << 20  # CUPTI asks for a new one after every flush, and a reading is some 60 KiB of records
 _NS_A_US = 1000.0
@@ -47,9 +51,22 @@ class Recorder:
         self._kinds = (cupti.ActivityKind.CONCURRENT_KERNEL, cupti.ActivityKind.MEMSET)
         self._found: list[Activity] = []
         self._running = False
+        self.slow = ""  # why records are not read where they lie
         try:
-            cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
+            with suppress(Exception):  # it only loads CUPTI; what is wrong with it shows below
+                cupti.get_timestamp()
+            self._buffers = Buffers(cupti, loaded(), self._keep)
+            self._buffers.register()
+        except Unfit as why:
+            self.slow = str(why)
+            self._register_objects()
         except Exception as error:  # cupti-python's error class moved between versions; each names its result code
+            raise Absent(_refused(error)) from error
+
+    def _register_objects(self) -> None:
+        try:
+            self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
+        except Exception as error:  # as above
             raise Absent(_refused(error)) from error
 
     def start(self) -> None:
@@ -84,8 +101,10 @@ class Recorder:
         kernel = self._kinds[0]
         for one in activities:
             if one.kind in self._kinds:
-                name = str(one.name) if one.kind == kernel else ""
-                self._found.append(Activity(name, int(one.start), int(one.end)))
+                self._keep(str(one.name) if one.kind == kernel else "", int(one.start), int(one.end))
+
+    def _keep(self, name: str, start_ns: int, end_ns: int) -> None:
+        self._found.append(Activity(name, start_ns, end_ns))
 
 
 @cache

@@ -4,6 +4,7 @@ The library gets the addresses, the stream and the conditions that baseline and 
 as scratch is a candidate's.
 """
 
+import math
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -54,7 +55,7 @@ class CublasProduct:
             self._describe(cublas, {name: placed.buffer for name, placed in first.items()})
             self._workspace = Guarded(_WORKSPACE, 0)
             self._algorithms = self._suggested()
-            self._chosen = self._fastest()
+            self._chosen = self._asked_for() or self._fastest()
         except self._lt.cuBLASLtError as error:
             self.free()
             raise Absent(f"cuBLAS turned the product down: {error}") from error
@@ -144,6 +145,13 @@ class CublasProduct:
         if not found:
             raise Absent("cuBLAS has no algorithm for this product")
         return found
+
+    def _asked_for(self) -> int:
+        """The algorithm that is asked for by its place; 0 where none is, or it does not run here."""
+        if not 0 <= self._product.algorithm < len(self._algorithms):
+            return 0
+        algorithm = self._algorithms[self._product.algorithm]
+        return algorithm if math.isfinite(self._trial_us(algorithm)) else 0
 
     def _fastest(self) -> int:
         times = {algorithm: self._trial_us(algorithm) for algorithm in self._algorithms}
