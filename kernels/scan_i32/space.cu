@@ -153,11 +153,13 @@ __device__ __forceinline__ int look_back(unsigned long long* words, int tile) {
     return before;
 }
 
-// WAY 2. Tiles are numbered in the order in which blocks begin, so that those before one are done or running.
+// WAY 2. Tiles are numbered in the order in which blocks begin, so that those before one are done or running. `counts`
+// holds how many began and how many asked for the last time: the last of these leaves all words as zero, as they came,
+// so that no launch has to clear them.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* words, int* next, int n) {
-    __shared__ int shared_tile, shared_before;
-    if (threadIdx.x == 0) shared_tile = atomicAdd(next, 1);
+scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* words, int* counts, int n) {
+    __shared__ int shared_tile, shared_before, last;
+    if (threadIdx.x == 0) shared_tile = atomicAdd(counts, 1);
     __syncthreads();
     const int tile = shared_tile, start = tile * TILE;
     Tile values;
@@ -170,11 +172,16 @@ scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* wo
         if (threadIdx.x == 0) {
             publish(words + tile, PREFIX, sum + total);
             shared_before = sum;
+            __threadfence();
+            last = atomicAdd(counts + 1, 1) == static_cast<int>(gridDim.x) - 1;
         }
     }
     __syncthreads();
     values.scan(shared_before + before);
     values.store(y, start, n);
+    if (!last) return;
+    for (int t = threadIdx.x; t < static_cast<int>(gridDim.x); t += THREADS) words[t] = 0;
+    if (threadIdx.x < 2) counts[threadIdx.x] = 0;
 }
 
 #else
