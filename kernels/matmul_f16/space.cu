@@ -239,13 +239,13 @@ __device__ __forceinline__ unsigned shared_address(const void* at) {
                  constraint(value)                                                                              \
                  : "memory")
 
-// By the block's first warp: the map is made in shared memory at `made`, and copied to `map`, where TMA may read it afterwards.
+// By one whole warp: the map is made in shared memory at `made`, and copied to `map`, where TMA may read it afterwards.
 __device__ __forceinline__ void make_map(unsigned* made, unsigned char* map, const Half* x, int rows, int columns,
                                          int high) {
     const unsigned at = shared_address(made);
-    made[threadIdx.x] = 0;
+    made[threadIdx.x % 32] = 0;
     __syncwarp();
-    if (threadIdx.x == 0) {
+    if (threadIdx.x % 32 == 0) {
         REPLACE("global_address", "b64", "l", x);
         REPLACE("rank", "b32", "r", 1);
         REPLACE_AT("box_dim", "0", "b32", "r", 64);
@@ -407,6 +407,8 @@ struct Ring {
 // One thread: tiles of a and b for every step of every tile of c, as stages become free.
 __device__ __forceinline__ void produce(unsigned stages, unsigned full, unsigned empty, const unsigned char* maps, int m,
                                         int n, int k, unsigned rank) {
+    acquire_map(maps);
+    acquire_map(maps + MAP_BYTES);
     Ring ring;
     for (Tiles tiles(m, n); tiles.more(); tiles.next()) {
         int row, column;
@@ -461,6 +463,8 @@ __device__ __forceinline__ void write(const float (&d)[TILE_N / 2], unsigned buf
 // A warpgroup: ROWS rows of each tile of c.
 __device__ __forceinline__ void consume(unsigned stages, unsigned full, unsigned empty, unsigned buffers,
                                         const unsigned char* maps, int m, int n, int k, unsigned rank, int group) {
+    if (threadIdx.x % GROUP == 0) acquire_map(maps + 2 * MAP_BYTES);
+    __syncwarp();
     Ring ring;
     int turn = 0;
     for (Tiles tiles(m, n); tiles.more(); tiles.next()) {
@@ -491,7 +495,7 @@ __device__ __forceinline__ void consume(unsigned stages, unsigned full, unsigned
             write(d[i], buffers + group * 2 * BOX_BYTES, maps + 2 * MAP_BYTES, row + group * ROWS + i * 64, column, group,
                   turn);
     }
-    if (threadIdx.x % GROUP == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    if (threadIdx.x % GROUP == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(HOPPER_THREADS, 1)
@@ -504,22 +508,23 @@ matmul_hopper(const Half* __restrict__ a, const Half* __restrict__ b, Half* __re
     const unsigned full = shared_address(barriers), empty = full + 8 * DEEP;
     const unsigned rank = CLUSTER > 1 ? rank_in_cluster() : 0;
     maps += blockIdx.x * 3 * MAP_BYTES;
-    if (threadIdx.x < 32) {
+    const int warp = threadIdx.x / 32;  // each map takes a while, so that three warps make them side by side
+    if (warp == 0) {
         make_map(made[0], maps, a, m, k, TILE_M);
+    } else if (warp == 1) {
         make_map(made[1], maps + MAP_BYTES, b, k, n, DEPTH);
+    } else if (warp == 2) {
         make_map(made[2], maps + 2 * MAP_BYTES, c, m, n, 64);
-    } else if (threadIdx.x == 32) {
+    } else if (threadIdx.x == 96) {
         for (int s = 0; s < DEEP; ++s) expect(full + 8 * s, 1), expect(empty + 8 * s, 2 * CLUSTER);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         asm volatile("fence.proxy.async;" ::: "memory");
     }
+    __syncwarp();
     if constexpr (CLUSTER > 1)
         meet_cluster();
     else
         __syncthreads();
-    acquire_map(maps);
-    acquire_map(maps + MAP_BYTES);
-    acquire_map(maps + 2 * MAP_BYTES);
     const int group = threadIdx.x / GROUP;
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

@@ -55,7 +55,7 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     "rmsnorm_residual_f32": ({"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "EARLY": 0},),
     "matmul_large_f32": (
         {"BM": 64, "BN": 64, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 2, "SPLIT": 4, "BAND": 8, "AHEAD": 1},
-        {"BM": 64, "BN": 128, "BK": 8, "TN": 16, "STAGES": 3, "RESIDENT": 4, "SPLIT": 4, "BAND": 1, "AHEAD": 0},
+        {"BM": 64, "BN": 128, "BK": 8, "TN": 16, "STAGES": 3, "RESIDENT": 4, "SPLIT": 0, "BAND": 1, "AHEAD": 0},
     ),
     "matmul_bf16": (
         {
