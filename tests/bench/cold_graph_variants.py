@@ -1,89 +1,222 @@
-"""What a cold reading by graphs holds beside the call: variants of the graph against CUPTI's cold spans. Needs a card.
+"""Why does a cold reading by graphs hold more than the call? Variants of the graph against CUPTI. Needs a card; ~10 s.
 
-    PYTHONPATH=workflow python tests/bench/cold_graph_variants.py [--readings 21]
+    PYTHONPATH=workflow python tests/bench/cold_graph_variants.py [--readings 41]
 
-For each kernel of `fidelity_kernels`, microseconds: CUPTI's span; and by graphs, less what the same graph reads without
-the call: `pair` (event, call, event); `thread` (2 r1 - r2 with empty kernels of one thread); `behind` (event, empty
-kernel, call, event, less event, empty kernel, event); `like` (2 r1 - r2 with empty kernels in the call's own
-configuration, which is the trial's clock); `second` (behind such a one).
+A cold reading of the trial is raw - (2 l1 - l2): a graph (sweep, event, call, event) less what lies around the call, by
+graphs of one and two empty kernels of the call's own shape. If times add up it is the call's span and *one gap* between
+the nodes of a graph just after the sweep. CUPTI's span has no gap. So either that gap is the 0.5 to 0.8 us too much
+(H1), or times do not add up: since the sweep still drains when the call starts (H2, `spaced` differs from `now`), since
+empty kernels have no parameters to fetch (H3, `params` differs), since the second empty kernel's code is cold (H4,
+`same` differs), or since events within graphs come in coarse steps (H5, `step`).
+
+First, with no recorder in the process, microseconds by graphs:
+  now      raw - (2 l1 - l2), the trial's clock
+  spaced   the same, some empty kernels between sweep and event, so that the sweep has drained
+  params   the same, empty kernels with eight pointers as parameters
+  same     the same, both empty kernels from one module
+  floor    raw - l1 + w, w: what one more empty kernel takes in a long warm graph
+  step     the least distance between two different readings
+Then with CUPTI:
+  cupti    the trial's cold CUPTI clock, single launches: what is asked for, within 8 % or 0.5 us
+  known    raw - l1 + `empty`: no gap left, if CUPTI's span of the empty kernel is right
+  empty, gap, call   CUPTI's spans of the first empty kernel, of the gap to the second, and of the call, in such graphs
+H1 says: now - cupti = gap, and known = cupti = call.
 """
 
 import argparse
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
 from fidelity_kernels import binaries, subjects
 
 from kerneltrial.devices.cuda import ceilings_ptx, cold_clock
+from kerneltrial.devices.cuda.activity import Recorder, recorder
+from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.cupti_clock import CuptiColdClock
 from kerneltrial.devices.cuda.device import load_module, open_cuda
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module
 from kerneltrial.devices.cuda.probe import probe
+from kerneltrial.devices.cuda.queue import Graph
 from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
+from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
 
-SETS = 3
+SETS, SPACERS, LONG = 3, 12, 64
+EIGHT = ", ".join(f".param .u64 p{i}" for i in range(8))
+WITH_PARAMETERS = ceilings_ptx.EMPTY.replace("main()", f"main({EIGHT})")
+GRAPHS = ("now", "spaced", "params", "same", "floor", "step")
+RECORDED = ("cupti", "known", "empty", "gap", "call")
+Part = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A plan on the card, and how often each graph is read."""
+
+    context: Context
+    shared: SharedBuffers
+    plan: PlanSubject
+    readings: int
+
+
+class Empty:
+    """Kernels that do nothing: two of modules of their own, two that take parameters, and spacers."""
+
+    def __init__(self, context: Context) -> None:
+        plain, with_parameters = (text.encode() + b"\0" for text in (ceilings_ptx.EMPTY, WITH_PARAMETERS))
+        self._context = context
+        self._plain = [Module(plain) for _ in range(2)]
+        self._parameters = [Module(with_parameters) for _ in range(2)]
+        self._spacer = BoundLaunch(Module(plain), cold_clock.nothing_like(None), {}, context.queue.stream)
+
+    def plain(self, number: int, like: ResolvedLaunch) -> Part:
+        """An empty kernel of this module in the configuration of `like`."""
+        return BoundLaunch(self._plain[number], cold_clock.nothing_like(like), {}, self._context.queue.stream).enqueue
+
+    def with_parameters(self, number: int, like: ResolvedLaunch) -> Part:
+        """The same with eight parameters."""
+        import msgspec
+
+        shape = msgspec.structs.replace(cold_clock.nothing_like(like), parameters=(Pointer(buffer="x"),) * 8)
+        return BoundLaunch(self._parameters[number], shape, {"x": 256}, self._context.queue.stream).enqueue
+
+    def spacers(self) -> list[Part]:
+        return [self._spacer.enqueue] * SPACERS
+
+
+def graph_of(timed: Timed, parts: Sequence[Part], before: Sequence[Part] = ()) -> Graph:
+    """Sweep, then `before`; event, `parts`, event."""
+    queue = timed.context.queue
+
+    def enqueue() -> None:
+        timed.context.sweep.enqueue()
+        for part in before:
+            part()
+        queue.record_node(queue.start)
+        for part in parts:
+            part()
+        queue.record_node(queue.end)
+
+    return queue.graph(enqueue)
+
+
+def readings_of(timed: Timed, parts: Sequence[Part], before: Sequence[Part] = ()) -> list[float]:
+    """Microseconds between the two events."""
+    graph, found = graph_of(timed, parts, before), []
+    for _ in range(timed.readings):
+        timed.shared.prepare()
+        timed.plan.renew()
+        graph.launch()
+        timed.context.queue.wait()
+        found.append(timed.context.queue.elapsed_us())
+    graph.free()
+    return found
+
+
+def warm_empty_us(timed: Timed, empty: Part) -> float:
+    """What one more empty kernel takes in a long graph, gap included."""
+    queue, spans = timed.context.queue, []
+    for count in (LONG, 2 * LONG):
+        graph = queue.graph(lambda count=count: [empty() for _ in range(count)])
+        found = []
+        for _ in range(timed.readings):
+            with queue.held():
+                queue.record(queue.start)
+                graph.launch()
+                queue.record(queue.end)
+            queue.wait()
+            found.append(queue.elapsed_us())
+        graph.free()
+        spans.append(median(found))
+    return (spans[1] - spans[0]) / LONG
+
+
+def by_graphs(timed: Timed, empty: Empty) -> dict[str, float]:
+    """The first half of a row; `raw` and `l1` are needed for the second."""
+    first, call = timed.plan.first, partial(timed.plan.enqueue, 0)
+    one, two = empty.plain(0, first), empty.plain(1, first)
+    p_one, p_two = empty.with_parameters(0, first), empty.with_parameters(1, first)
+
+    def read(*parts: Part, spaced: bool = False) -> float:
+        return median(readings_of(timed, parts, empty.spacers() if spaced else ()))
+
+    raws = readings_of(timed, [call])
+    raw, l1, l2 = median(raws), read(one), read(one, two)
+    p1, p2, s2 = read(p_one), read(p_one, p_two), read(one, one)
+    raw_s, l1_s, l2_s = (read(*parts, spaced=True) for parts in ((call,), (one,), (one, two)))
+    ordered = sorted(set(raws))
+    return {
+        "raw": raw,
+        "l1": l1,
+        "now": raw - (2 * l1 - l2),
+        "spaced": raw_s - (2 * l1_s - l2_s),
+        "params": raw - (2 * p1 - p2),
+        "same": raw - (2 * l1 - s2),
+        "floor": raw - l1 + warm_empty_us(timed, one),
+        "step": min((b - a for a, b in itertools.pairwise(ordered)), default=0.0),
+    }
+
+
+def by_cupti(timed: Timed, empty: Empty, own: Recorder, graphs: dict[str, float]) -> dict[str, float]:
+    """The second half of a row."""
+    first, nodes = timed.plan.first, timed.plan.nodes
+    cold = CuptiColdClock(timed.context, {"a": timed.plan}, timed.shared)
+    cupti = median(cold.read("a", turn) for turn in range(timed.readings))
+    two = _records(timed, own, [empty.plain(0, first), empty.plain(1, first)], 2)
+    call = _records(timed, own, [partial(timed.plan.enqueue, 0)], nodes)
+    nothing = median(records[0][1] - records[0][0] for records in two) / 1000
+    return {
+        "cupti": cupti,
+        "known": graphs["raw"] - graphs["l1"] + nothing,
+        "empty": nothing,
+        "gap": median(records[1][0] - records[0][1] for records in two) / 1000,
+        "call": median(max(end for _, end in records) - records[0][0] for records in call) / 1000,
+    }
+
+
+def _records(timed: Timed, own: Recorder, parts: Sequence[Part], nodes: int) -> list[list[tuple[int, int]]]:
+    """Start and end in nanoseconds of the nodes behind the sweep, one list a reading."""
+    graph, found = graph_of(timed, parts), []
+    for _ in range(timed.readings):
+        timed.shared.prepare()
+        timed.plan.renew()
+        timed.context.queue.wait()
+        own.drain()
+        graph.launch()
+        timed.context.queue.wait()
+        records = [(one.start_ns, one.end_ns) for one in own.drain()]
+        if len(records) == nodes + 1:
+            found.append(records[1:])
+    graph.free()
+    if not found:
+        raise SystemExit(f"CUPTI never gave {nodes + 1} records of a graph of so many kernels")
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--readings", type=int, default=21)
+    parser.add_argument("--readings", type=int, default=41)
     readings = parser.parse_args().readings
     card = open_cuda(probe().arch)
-    context, code = card._context, binaries(card.device.arch)
-    queue, sweep = context.queue, context.sweep
-    empties = [Module(ceilings_ptx.EMPTY.encode() + b"\0") for _ in range(2)]
-
-    def bound(number, launch):
-        shape = cold_clock.nothing_like(launch)
-        return BoundLaunch(empties[number], shape, {}, queue.stream)
-
-    one_thread = cold_clock.nothing_like(None)
-    nothing = [bound(0, one_thread), bound(1, one_thread)]
-
-    def read(shared, plan, *parts):
-        def enqueue():
-            sweep.enqueue()
-            queue.record_node(queue.start)
-            for part in parts:
-                part()
-            queue.record_node(queue.end)
-
-        graph, found = queue.graph(enqueue), []
-        for _ in range(readings):
-            shared.prepare()
-            plan.renew()
-            graph.launch()
-            queue.wait()
-            found.append(queue.elapsed_us())
-        graph.free()
-        return median(found)
-
-    print(f"{card.device.name}, driver {card.device.fingerprint['driver']}")
-    print(
-        f"{'kernel':28} {'cupti':>9} {'pair':>9} {'thread':>9} {'behind':>9} {'like':>9} {'second':>9}   r1 r2 of like"
-    )
-    for subject in subjects():
-        module = load_module(context, code[subject.source])
-        shared = SharedBuffers((subject.call,), [subject.values(s) for s in range(SETS)], queue.stream)
-        plan = PlanSubject(module, subject.call, shared, queue)
+    context, code, empty = card._context, binaries(card.device.arch), Empty(card._context)
+    chosen, rows = subjects()[:6], []
+    timed = []
+    for subject in chosen:
+        shared = SharedBuffers((subject.call,), [subject.values(s) for s in range(SETS)], context.queue.stream)
+        plan = PlanSubject(load_module(context, code[subject.source]), subject.call, shared, context.queue)
         plan.grow(shared.cycle)
-        cold = CuptiColdClock(context, {"a": plan}, shared)
-        cupti = median(cold.read("a", turn) for turn in range(readings))
-        cold._recorder.stop()
-        like = [bound(i, subject.call.launches[0]) for i in range(2)]
-        call = partial(plan.enqueue, 0)
-        pair, raw = read(shared, plan), read(shared, plan, call)
-        r1, r2 = read(shared, plan, nothing[0].enqueue), read(shared, plan, nothing[0].enqueue, nothing[1].enqueue)
-        l1, l2 = read(shared, plan, like[0].enqueue), read(shared, plan, like[0].enqueue, like[1].enqueue)
-        behind = read(shared, plan, nothing[0].enqueue, call) - r1
-        likes = read(shared, plan, like[0].enqueue, call) - l1
-        taken = cold_clock.around(pair, r1, r2)[0]
-        columns = (cupti, raw - pair, raw - taken, behind, raw - (2 * l1 - l2), likes)
-        print(
-            f"{subject.name:28} " + " ".join(f"{us:9.3f}" for us in columns), f"  {r1:.2f} {r2:.2f} {l1:.2f} {l2:.2f}"
-        )
-        plan.free()
-        shared.free()
+        timed.append(Timed(context, shared, plan, readings))
+        rows.append(by_graphs(timed[-1], empty))
+    print(f"{card.device.name}, driver {card.device.fingerprint['driver']}; us")
+    print(f"{'kernel':28}" + "".join(f"{name:>9}" for name in (*GRAPHS, *RECORDED, "raw", "l1")))
+    own = recorder()
+    own.start()
+    for subject, one, row in zip(chosen, timed, rows, strict=True):
+        row |= by_cupti(one, empty, own, row)
+        print(f"{subject.name:28}" + "".join(f"{row[name]:9.3f}" for name in (*GRAPHS, *RECORDED, "raw", "l1")))
+    own.stop()
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
     PYTHONPATH=workflow python tests/bench/fidelity.py [--ncu ncu] [--rounds 20]
 
 For each kernel of `fidelity_kernels`, warm and cold: microseconds by CUPTI records of a separate process (the witness),
-by each clock of the trial, and by ncu. A figure that lies further from the witness than issue 3/7 allows is marked `!`:
-cupti 2 % or 0.1 us, graph 8 % or 0.5 us; ncu is compared with the cupti clock (graph where there is none), 2 % or 1 us.
-The exit status is 1 where a figure is marked. With OUT set, everything is written to $OUT/fidelity.json.
+by each clock of the trial, and by ncu. The witness launches on a stream, and once more in a graph: a plan of two
+launches took longer on a stream, by events too, which record nothing (`launch_gaps.py` looks at that alone). So `graph`
+is held against the witness in a graph, the others against the one on a stream. A figure that lies further from it than
+issue 3/7 allows is marked `!`: cupti 2 % or 0.1 us, graph 8 % or 0.5 us; ncu is compared with the cupti clock (graph
+where there is none), 2 % or 1 us. Below the tables stands where `graph` is that far from the witness on a stream. The
+exit status is 1 where a figure is marked. With OUT set, everything is written to $OUT/fidelity.json.
 Needs an NVIDIA card; ncu and cupti-python where they are there.
 """
 
@@ -34,6 +37,7 @@ CLOCKS = ("cupti", "graph", "events", "events-10-100")
 ALLOWED = {"cupti": (0.02, 0.1), "graph": (0.08, 0.5), "ncu": (0.02, 1.0)}
 NCU = ("--metrics", "gpu__time_duration.sum", "--clock-control", "none", "--print-units", "base", "--csv")
 SETS = 2
+WITNESSES = {"stream": "witness", "graph": "in a graph"}
 Figures = dict[str, tuple[float, float]]
 
 
@@ -44,8 +48,9 @@ def main() -> int:
     arguments = parser.parse_args()
     table: dict[str, Figures] = {subject.name: {} for subject in subjects()}
     notes: list[str] = []
-    for name, pair in witness(notes).items():
-        table[name]["witness"] = (pair[0], pair[1])
+    for name, ways in witness(notes).items():
+        for way, column in WITNESSES.items():
+            table[name][column] = (ways[way][0], ways[way][1])
     profiled = {mode: by_ncu(arguments.ncu, mode, notes) for mode in ("none", "all")}
     for name in table:
         if name in profiled["none"] and name in profiled["all"]:
@@ -68,6 +73,7 @@ def main() -> int:
                 kept[f"{subject.name} | {clock}"] = found
         table[subject.name]["throughput"] = (throughput_us(card, subject, code[subject.source]), float("nan"))
     bad = show(table)
+    notes += apart(table)
     print("\nwhat `auto` chose:", *(f"  {name}: {choice}" for name, choice in choices.items()), sep="\n")
     print(*notes, sep="\n")
     if "OUT" in os.environ:
@@ -76,8 +82,8 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def witness(notes: list[str]) -> dict[str, list[float]]:
-    """Warm and cold microseconds by the separate CUPTI script."""
+def witness(notes: list[str]) -> dict[str, dict[str, list[float]]]:
+    """Warm and cold microseconds by the separate CUPTI script, by the way of launching."""
     done = subprocess.run([sys.executable, HERE / "fidelity_witness.py", "--cupti"], capture_output=True, text=True)
     if done.returncode:
         notes.append(f"no witness: {done.stderr.strip().splitlines()[-1:]}")
@@ -157,7 +163,7 @@ def throughput_us(card: CudaDevice, subject: Subject, binary: Binary) -> float:
 
 def show(table: dict[str, Figures]) -> int:
     """Print both tables; return how many figures are further off than allowed."""
-    columns = ("witness", *CLOCKS, "ncu", "throughput")
+    columns = (*WITNESSES.values(), *CLOCKS, "ncu", "throughput")
     bad = 0
     for index, kind in enumerate(("warm", "cold")):
         print(f"\n{kind}, us; `!`: further from the witness (ncu: from the trial's clock) than allowed")
@@ -174,12 +180,32 @@ def show(table: dict[str, Figures]) -> int:
 
 
 def judged(figures: Figures, column: str, index: int) -> str:
-    against = figures.get("cupti", figures.get("graph")) if column == "ncu" else figures.get("witness")
-    if column not in ALLOWED or column not in figures or against is None:
+    """`!` where a figure is further off than allowed from what it is held against."""
+    against = {
+        "ncu": figures.get("cupti", figures.get("graph")),
+        "graph": figures.get(WITNESSES["graph"]),
+        "cupti": figures.get(WITNESSES["stream"]),
+    }.get(column)
+    if column not in figures or against is None:
         return " "
+    return " " if near(figures[column][index], against[index], column) else "!"
+
+
+def near(us: float, wanted: float, column: str) -> bool:
+    """Whether a clock's figure is as near as issue 3/7 asks of it."""
     share, least = ALLOWED[column]
-    wanted = against[index]
-    return " " if abs(figures[column][index] - wanted) <= max(share * wanted, least) else "!"
+    return abs(us - wanted) <= max(share * wanted, least)
+
+
+def apart(table: dict[str, Figures]) -> list[str]:
+    """Where a graph's figure is that far from what the plan takes when it is launched on a stream."""
+    return [
+        f"{name}, {kind}: graph {own[index]:.3f} us, on a stream {stream[index]:.3f}"
+        for name, figures in table.items()
+        for index, kind in enumerate(("warm", "cold"))
+        if (own := figures.get("graph")) and (stream := figures.get(WITNESSES["stream"]))
+        if not near(own[index], stream[index], "graph")
+    ]
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """An independent witness of how long kernels take: plain launches, and CUPTI's own records or a profiler around them.
 
-    python tests/bench/fidelity_witness.py --cupti      prints a JSON object: name -> [warm us, cold us]
+    python tests/bench/fidelity_witness.py --cupti      prints a JSON object: name -> way -> [warm us, cold us]
     ncu ... python tests/bench/fidelity_witness.py      launches each plan a few times and prints nothing
 
-Nothing of the trial's clocks is used: kernels are launched one by one on a stream, records are read here.
+Nothing of the trial's clocks is used: kernels are launched one by one on a stream (`stream`), or the same launches are
+captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -101,29 +103,39 @@ def span_us(records: list[tuple[int, int]]) -> float:
     return (max(end for _, end in records) - min(start for start, _ in records)) / 1000
 
 
-def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> tuple[float, float]:
-    """Median warm and cold span of the plan in microseconds."""
-    each = plan.each
-    for _ in range(WARM_UP):
-        plan.run()
-    context.queue.wait()
-    records.taken()
-    with context.queue.held():  # so that a plan's launches follow each other without waiting for Python
+def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> dict[str, tuple[float, float]]:
+    """Median warm and cold span of the plan in microseconds, launched on a stream and in a graph."""
+    each, queue = plan.each, context.queue
+
+    def warm() -> None:
         for _ in range(TIMED):
             plan.run()
-    context.queue.wait()
-    found = records.taken()
-    assert len(found) == TIMED * each, f"{len(found)} records for {TIMED} calls of {each} launches"
-    warm = [span_us(found[i : i + each]) for i in range(0, len(found), each)]
-    with context.queue.held():
+
+    def cold() -> None:
         for _ in range(TIMED):
             sweep.enqueue()
             plan.run()
-    context.queue.wait()
-    found = records.taken()
-    assert len(found) == TIMED * (each + 1)
-    cold = [span_us(found[i + 1 : i + 1 + each]) for i in range(0, len(found), each + 1)]
-    return median(warm), median(cold)
+
+    def spans(work: Callable[[], None], before: int) -> float:
+        """The median span of calls, each with so many kernels before it that are none of its own."""
+        queue.wait()
+        records.taken()
+        with queue.held():  # so that a plan's launches follow each other without waiting for Python
+            work()
+        queue.wait()
+        found, own = records.taken(), before + each
+        assert len(found) == TIMED * own, f"{len(found)} records for {TIMED} calls of {own} launches"
+        return median(span_us(found[i + before : i + own]) for i in range(0, len(found), own))
+
+    for _ in range(WARM_UP):
+        plan.run()
+    told = {"stream": (spans(warm, 0), spans(cold, 1))}
+    graphs = [queue.graph(work) for work in (warm, cold)]
+    graphs[0].launch()
+    told["graph"] = (spans(graphs[0].launch, 0), spans(graphs[1].launch, 1))
+    for graph in graphs:
+        graph.free()
+    return told
 
 
 def main() -> None:

@@ -1,0 +1,109 @@
+"""Benches of readings by graphs, on a card whose truth is known: their columns are what they say they are."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cuda import bindings as cuda_bindings
+from fake_card import GRAPH_GAP_US, LAUNCH_GAP_US, FakeCard, FakeCupti
+from test_devices_cuda_on_fake import call_of
+
+from kerneltrial.devices.cuda import activity, cupti_clock
+from kerneltrial.devices.cuda.launches import Module
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+import cold_graph_variants
+import fidelity
+import fidelity_witness
+import launch_gaps
+
+
+def card_and_recorder(monkeypatch):
+    card = FakeCard({"slow": 12.0, "first": 3.0, "second": 2.0})
+    monkeypatch.setattr(cuda_bindings, "driver", card)
+    one = activity.Recorder(FakeCupti(card))
+    monkeypatch.setattr(cupti_clock, "recorder", lambda: one)
+    return card, one
+
+
+def on_card(card, entries):
+    context, call = card.context(), call_of(*entries)
+    values = [{name: np.full((4, 4), seed, np.float32) for name in ("a", "b")} for seed in (1, 2, 3)]
+    shared = SharedBuffers((call,), values, context.queue.stream)
+    plan = PlanSubject(Module(b"x"), call, shared, context.queue)
+    plan.grow(shared.cycle)
+    return context, shared, plan
+
+
+@pytest.mark.parametrize("entries", [("slow",), ("first", "second")])
+def test_where_times_add_up_the_gap_is_all_that_a_cold_reading_holds_too_much(monkeypatch, entries):
+    card, one = card_and_recorder(monkeypatch)
+    card.event_gap_us = 1.2
+    context, shared, plan = on_card(card, entries)
+    timed = cold_graph_variants.Timed(context, shared, plan, 5)
+    empty = cold_graph_variants.Empty(context)
+    row = cold_graph_variants.by_graphs(timed, empty)
+    span = 18.0 if len(entries) == 1 else 4.5 + GRAPH_GAP_US + 2.0
+    assert row["now"] == pytest.approx(span + GRAPH_GAP_US)
+    assert row["params"] == row["same"] == pytest.approx(row["now"])
+    assert row["floor"] == pytest.approx(row["now"])  # a gap takes as long warm as cold on this card
+    cold_us = 6.0 if entries == ("slow",) else 1.5
+    assert row["spaced"] == pytest.approx(row["now"] - cold_us)  # here the first kernel after a sweep alone is cold
+    one.start()
+    row |= cold_graph_variants.by_cupti(timed, empty, one, row)
+    assert row["call"] == pytest.approx(span, abs=0.07)
+    assert row["known"] == pytest.approx(span, abs=0.07)
+    assert row["gap"] == pytest.approx(GRAPH_GAP_US, abs=0.04)
+    assert row["empty"] == pytest.approx(0.9, abs=0.04)
+    launched_one_by_one = span + (LAUNCH_GAP_US - GRAPH_GAP_US) * (len(entries) - 1)
+    assert row["cupti"] == pytest.approx(launched_one_by_one, abs=0.07)
+
+
+@pytest.mark.parametrize("entries", [("slow",), ("first", "second")])
+def test_launches_on_a_stream_and_in_a_graph_are_told_apart(monkeypatch, entries):
+    card, one = card_and_recorder(monkeypatch)
+    context, _, plan = on_card(card, entries)
+    timed = launch_gaps.made(context, plan, 3)
+    row = launch_gaps.without_recorder(timed)
+    one.start()
+    row |= launch_gaps.with_recorder(timed, one)
+    work, more = (12.0, 0) if len(entries) == 1 else (5.0, 1)
+    for way, gap in (("stream", LAUNCH_GAP_US), ("graph", GRAPH_GAP_US)):
+        assert row[way] == pytest.approx(work + gap * (1 + more))
+        assert row[f"{way}+"] == pytest.approx(row[way])
+    assert row["span"] == pytest.approx(work + LAUNCH_GAP_US * more, abs=0.07)
+    assert row["span g"] == pytest.approx(work + GRAPH_GAP_US * more, abs=0.07)
+    if more:
+        assert row["inner"] == pytest.approx(LAUNCH_GAP_US, abs=0.07)
+        assert row["inner g"] == pytest.approx(GRAPH_GAP_US, abs=0.07)
+
+
+def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkeypatch):
+    card, one = card_and_recorder(monkeypatch)
+    context, _, plan = on_card(card, ("first", "second"))
+
+    class Taken:
+        def taken(self):
+            return [(record.start_ns, record.end_ns) for record in one.drain()]
+
+    class Witnessed:
+        each = 2
+
+        def run(self):
+            plan.enqueue(0)
+
+    one.start()
+    told = fidelity_witness.seen(Witnessed(), context.sweep, Taken(), context)
+    for way, gap in (("stream", LAUNCH_GAP_US), ("graph", GRAPH_GAP_US)):
+        assert told[way] == pytest.approx((5.0 + gap, 6.5 + gap), abs=0.07)
+
+
+def test_each_clock_is_held_against_the_plan_as_it_launches_it():
+    figures = {"witness": (9.3, 17.3), "in a graph": (8.2, 16.2), "graph": (8.3, 17.1), "cupti": (9.2, 16.2)}
+    marks = {name: [fidelity.judged(figures, name, index) for index in (0, 1)] for name in figures}
+    assert marks == {"witness": [" ", " "], "in a graph": [" ", " "], "graph": [" ", " "], "cupti": [" ", "!"]}
+    assert fidelity.judged({**figures, "in a graph": (7.5, 16.2)}, "graph", 0) == "!"
+    assert fidelity.judged({**figures, "ncu": (10.3, 16.0)}, "ncu", 0) == "!"
+    assert fidelity.apart({"two": figures, "none": {}}) == ["two, warm: graph 8.300 us, on a stream 9.300"]
