@@ -97,7 +97,7 @@ class Access:
     def _held(self, offset: str) -> str:
         """The flags of the access's bytes; those of an offset outside are looked up at 0, where nothing may be done."""
         b, g, n = self.b, self.g, self.size
-        inside = self._within(offset, g.invariant("arena_bytes", "i64"))
+        inside = self._below(offset, g.invariant(f"arena_units{n}", "i64"))
         safe = b.op(f"select i1 {inside}, i64 {offset}, i64 0")
         flags = b.op(f"getelementptr i8, ptr {g.invariant('flags', 'ptr')}, i64 {safe}")
         return b.op(f"load i{8 * n}, ptr {flags}, align {n}")
@@ -169,8 +169,13 @@ class Access:
 
         Rotated right, an offset with low bits set is larger than every limit, so one comparison says both.
         """
+        shift = self.size.bit_length() - 1
+        units = limit >> shift if isinstance(limit, int) else self.b.op(f"lshr i64 {limit}, {shift}")
+        return self._below(offset, units)
+
+    def _below(self, offset: str, units: str | int) -> str:
+        """The same, with the limit in units of the size."""
         b, shift = self.b, self.size.bit_length() - 1
-        units = limit >> shift if isinstance(limit, int) else b.op(f"lshr i64 {limit}, {shift}")
         turned = b.call("i64", "llvm.fshr.i64", ("i64", offset), ("i64", offset), ("i64", shift))
         return b.op(f"icmp ult i64 {turned}, {units}")
 

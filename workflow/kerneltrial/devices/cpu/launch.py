@@ -229,6 +229,7 @@ def _of_arena(arena: Arena) -> dict[str, int]:
     return {
         "arena": arena.memory.ctypes.data,
         "arena_bytes": arena.memory.size,
+        **{f"arena_units{n}": arena.memory.size // n for n in (1, 2, 4, 8, 16)},
         "flags": arena.flags.ctypes.data,
         "globals": at.GLOBAL_BASE + arena.image_start,
         "poison": arena.poison * 0x01010101,

@@ -21,6 +21,7 @@ _BLOCK_FIELDS = (
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
     "block_stride", "block_shift", "warp_stride", "warp_shift",
     "first_block", "end_block", "read_mask", "marks", "workspace", "prints",
+    *(f"arena_units{n}" for n in (1, 2, 4, 8, 16)),
 )  # fmt: skip
 BLOCK = {name: 8 * index for index, name in enumerate(_BLOCK_FIELDS)}
 """Byte offsets of the 64-bit fields of the block's state: one per launch and worker, reused from block to block.
