@@ -7,9 +7,9 @@ import numpy as np
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.asynchronous import ENTRIES
-from kerneltrial.devices.cpu.generator import Site
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.races import other_in_words
+from kerneltrial.devices.cpu.sites import Site
 from kerneltrial.records.reason import Finding, Reason
 
 _NEVER_REACHED = "a barrier that this thread never reaches: it ended while others of its block wait there"

@@ -1,11 +1,12 @@
 """Basic blocks, liveness of registers, and which registers hold only results of float arithmetic."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kerneltrial.devices.cpu.blocks import Block, Step, split
 from kerneltrial.devices.cpu.contraction import contract
 from kerneltrial.devices.cpu.refusals import unreadable, unsupported_feature
+from kerneltrial.devices.cpu.superword import Superwords
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Immediate, Instruction, Name, Operand, Register
 from kerneltrial.devices.cpu.table import find
 
@@ -19,6 +20,7 @@ class Flow:
     `local` holds registers that are written once and read only behind that, in the same block: plain values of LLVM.
     `carry` is the predicate register that stands for the carry flag, -1 where the function does not use it. `spins` are
     the blocks that end in a branch back over a look at what other threads may write (cooperative launches alone).
+    `superwords` are found where they are worth their while (see `kernel`).
     """
 
     blocks: list[Block]
@@ -26,6 +28,7 @@ class Flow:
     local: frozenset[int] = frozenset()
     carry: int = -1
     spins: frozenset[int] = frozenset()
+    superwords: Superwords = field(default_factory=Superwords)
 
     def successors(self, block: Block) -> list[Block]:
         found = [self.blocks[block.target]] if block.target >= 0 else []

@@ -4,10 +4,10 @@ The function `thread(block, context)` runs one thread until it ends, waits or fa
 allocas, which LLVM turns into SSA form; what lives across a wait is spilled to the thread's context before.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import lower_superword
 from kerneltrial.devices.cpu.blocks import Block, Step
 from kerneltrial.devices.cpu.flow import Flow, bits
 from kerneltrial.devices.cpu.grouping import Group, shared_groups
@@ -15,26 +15,12 @@ from kerneltrial.devices.cpu.ir import LIKELY, Body
 from kerneltrial.devices.cpu.lower_float import canonical_nan
 from kerneltrial.devices.cpu.operands import FIXED, Operands
 from kerneltrial.devices.cpu.program import Layout
+from kerneltrial.devices.cpu.sites import FAULT, Site
 from kerneltrial.devices.cpu.spilling import live_across, stored_before_wait
 from kerneltrial.devices.cpu.syntax import WIDTHS, Function, Instruction, Operand, Register
 
 Level = Literal["bounds", "all", "count"]
 Kind = Literal["read", "write", "update"]
-
-
-@dataclass(frozen=True)
-class Site:
-    """A place in the code that may fail: `space` and `kind` are of the access, empty where there is none.
-
-    A site with a `group` stands for the check of several, and its address is that of the lowest.
-    """
-
-    line: int
-    opcode: str
-    space: str = ""
-    kind: str = ""
-    size: int = 0
-    group: Group | None = None
 
 
 class Generator(Operands):
@@ -53,6 +39,7 @@ class Generator(Operands):
         """The text of the function, and of what it calls itself."""
         body = self.body
         self.declare_registers()
+        lower_superword.declare(self)
         self.enter()
         switch = len(body.lines)
         for block in self.flow.blocks:
@@ -68,7 +55,7 @@ class Generator(Operands):
         body.lines.extend(self._cold)
         body.place("fail")
         body.do(f"ret i32 {at.FAILED}")
-        return _FAULT + body.function("define i32 @thread(ptr noalias %blk, ptr noalias %ctx)")
+        return FAULT + body.function("define i32 @thread(ptr noalias %blk, ptr noalias %ctx)")
 
     # -- faults
 
@@ -195,7 +182,12 @@ class Generator(Operands):
         return self.body.op(f"xor i1 {value}, true") if instruction.negated else value
 
     def _step(self, step: Step) -> None:
-        if step.instruction.guard is None:
+        key, found = id(step.instruction), self.flow.superwords
+        if key in found.first:
+            lower_superword.multiply_add(self, found.first[key])
+        elif key in found.covered:
+            pass
+        elif step.instruction.guard is None:
             self._plain(step)
         else:
             with self.body.when(self.guard(step.instruction)):
@@ -253,13 +245,13 @@ class Generator(Operands):
         """Store the registers `changed` and return; load the `live` ones where the thread resumes."""
         body = self.body
         body.set_field("%ctx", at.STATE, "i32", len(self._resumes) + 1)
-        for register in bits(changed & ~self.kept):
+        for register in bits(lower_superword.spill(self, changed & ~self.kept)):
             self._spill(register)
         self.finish(status)
         label = body.label()
         self._resumes.append(label)
         body.place(label)
-        for register in bits(live & ~self.kept):
+        for register in bits(lower_superword.reload(self, live & ~self.kept)):
             self._reload(register)
 
     def _spill(self, register: int) -> None:
@@ -280,21 +272,3 @@ class Generator(Operands):
 
     def context_field(self, offset: int) -> str:
         return self.own(offset) if offset in FIXED else self.body.field("%ctx", offset, "i32")
-
-
-_FAULT = f"""
-define internal void @fault(ptr %blk, ptr %ctx, i64 %site, i64 %address) noinline cold {{
-  %p1 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault"]}
-  store i64 {at.AT_SITE}, ptr %p1
-  %p2 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_site"]}
-  store i64 %site, ptr %p2
-  %p3 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_address"]}
-  store i64 %address, ptr %p3
-  %q = getelementptr i8, ptr %ctx, i64 {at.LINEAR}
-  %lin = load i32, ptr %q
-  %wide = zext i32 %lin to i64
-  %p4 = getelementptr i8, ptr %blk, i64 {at.BLOCK["fault_thread"]}
-  store i64 %wide, ptr %p4
-  ret void
-}}
-"""

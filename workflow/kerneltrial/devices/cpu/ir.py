@@ -66,11 +66,15 @@ class Body:
 
     def variable(self, type_: str, initial: str | int | None = None) -> Slot:
         pointer = f"%a{self._fresh()}"
-        self._allocas.append(f"  {pointer} = alloca {type_}, align 16")
+        self.declare(pointer, type_)
         slot = Slot(self, type_, pointer)
         if initial is not None:
             slot.set(initial)
         return slot
+
+    def declare(self, pointer: str, type_: str) -> None:
+        """An alloca of that name."""
+        self._allocas.append(f"  {pointer} = alloca {type_}, align 16")
 
     def call(self, result: str, name: str, *arguments: tuple[str, str | int], convention: str = "") -> str:
         """Call an external function or intrinsic; `arguments` are (type, value). Void gives an empty name."""

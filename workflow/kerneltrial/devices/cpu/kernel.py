@@ -8,10 +8,12 @@ from kerneltrial.devices.cpu import native
 from kerneltrial.devices.cpu.blocks import Step
 from kerneltrial.devices.cpu.counting import CountingGenerator
 from kerneltrial.devices.cpu.flow import analyse
-from kerneltrial.devices.cpu.generator import Generator, Level, Site
+from kerneltrial.devices.cpu.generator import Generator, Level
 from kerneltrial.devices.cpu.inline import flatten
 from kerneltrial.devices.cpu.ir import module
 from kerneltrial.devices.cpu.program import Layout, lay_out
+from kerneltrial.devices.cpu.sites import Site
+from kerneltrial.devices.cpu.superword import superwords
 from kerneltrial.devices.cpu.syntax import Function, Module
 from kerneltrial.devices.machine_code import MachineCode
 
@@ -70,6 +72,8 @@ def compile_kernel(
     """Raises `Refused` for what the device does not know. Machine code is taken from `known`, or put there."""
     function = flatten(parsed, entry)
     flow = analyse(function, cooperative)
+    if level == "bounds":
+        flow.superwords = superwords(function, flow.blocks, flow.local)
     forms = [step.match.form for block in flow.blocks for step in block.steps]
     layout = lay_out(parsed, function, flow, max((form.words for form in forms), default=1))
     counting = CountingGenerator(function, flow, layout) if level == "count" else None

@@ -30,13 +30,15 @@ def flush(b: Body, x: str) -> str:
     return b.op(f"bitcast i32 {b.op(f'select i1 {small}, i32 {sign}, i32 {bits}')} to float")
 
 
-def canonical_nan(b: Body, bits: str) -> str:
-    """The bits of an f32 result with every NaN made 0x7fffffff.
+def canonical_nan(b: Body, bits: str, lanes: int = 1) -> str:
+    """The bits of an f32 result, or of a vector of `lanes`, with every NaN made 0x7fffffff.
 
     In integers throughout: LLVM takes all NaNs for equal, and drops a choice between two of them.
     """
-    size = b.op(f"and i32 {bits}, {0x7FFFFFFF}")
-    return b.op(f"select i1 {b.op(f'icmp ugt i32 {size}, {0x7F800000}')}, i32 {0x7FFFFFFF}, i32 {bits}")
+    type_, flag = ("i32", "i1") if lanes == 1 else (f"<{lanes} x i32>", f"<{lanes} x i1>")
+    canonical, infinity = (str(value) if lanes == 1 else f"splat (i32 {value})" for value in (0x7FFFFFFF, 0x7F800000))
+    size = b.op(f"and {type_} {bits}, {canonical}")
+    return b.op(f"select {flag} {b.op(f'icmp ugt {type_} {size}, {infinity}')}, {type_} {canonical}, {type_} {bits}")
 
 
 def inputs(b: Body, f: Fields, *values: str) -> list[str]:
@@ -119,7 +121,7 @@ def tiny_fused(b: Body, x: str, y: str, z: str) -> str:
     return tiny(b, "f32", *two_sum(b, b.op(f"fmul double {first}, {second}"), third))
 
 
-def _fma(b: Body, f: Fields, x: str, y: str, z: str) -> str:
+def fused_multiply_add(b: Body, f: Fields, x: str, y: str, z: str) -> str:
     x, y, z = inputs(b, f, x, y, z)
     type_ = LLVM[f["t"]]
     result = b.call(type_, f"llvm.fma.{f['t']}", (type_, x), (type_, y), (type_, z))
@@ -216,10 +218,10 @@ _BOOL = "{bool:.and|.or|.xor}"
 FORMS = (
     *(Form(f"{{op:{op}}}{_RN}{_FTZ}{_SAT}.{{t:f32}}", "=t t t", _binary, _S, nan=True) for op in ("add", "sub", "mul")),
     *(Form(f"{{op:{op}}}{_RN}.{{t:f64}}", "=t t t", _binary, _D) for op in ("add", "sub", "mul")),
-    Form(f"fma.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", _fma, _S, nan=True),
-    Form(f"mad.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", _fma, _S, nan=True),
-    Form("fma.rn.{t:f64}", "=t t t t", _fma, _D),
-    Form("mad.rn.{t:f64}", "=t t t t", _fma, _D),
+    Form(f"fma.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", fused_multiply_add, _S, nan=True),
+    Form(f"mad.rn{_FTZ}{_SAT}.{{t:f32}}", "=t t t t", fused_multiply_add, _S, nan=True),
+    Form("fma.rn.{t:f64}", "=t t t t", fused_multiply_add, _D),
+    Form("mad.rn.{t:f64}", "=t t t t", fused_multiply_add, _D),
     Form(f"{{op:div}}.rn{_FTZ}.{{t:f32}}", "=t t t", _binary, _S, nan=True),
     Form("{op:div}.rn.{t:f64}", "=t t t", _binary, _D),
     Form(f"rcp.rn{_FTZ}.{{t:f32}}", "=t t", _reciprocal, _S, nan=True),

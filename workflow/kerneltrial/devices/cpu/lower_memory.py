@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import lower_superword
 from kerneltrial.devices.cpu.access import Access
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
@@ -84,6 +85,10 @@ def _load(g: Generator, instruction: Instruction, f: Fields) -> None:
     if len(items) != lanes or (lanes > 1) != isinstance(target, Vector):
         raise unsupported_instruction(f"{instruction.opcode} with {len(items)} registers", instruction.line)
     pointer = _place(g, instruction, _space(f), "read", width // 8 * lanes)
+    registers = tuple(item.index for item in items if isinstance(item, Register))
+    if width == 32 and registers in g.flow.superwords.vectors:
+        lower_superword.load(g, registers, pointer)
+        return
     for n, item in enumerate(items):
         here = g.body.op(f"getelementptr i8, ptr {pointer}, i64 {n * width // 8}")
         raw = g.body.op(f"load i{width}, ptr {here}, align {width // 8}")

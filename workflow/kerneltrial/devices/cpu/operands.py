@@ -1,6 +1,7 @@
 """Operands of instructions as LLVM values: registers, constants, special registers, addresses of variables."""
 
 import struct
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
@@ -10,6 +11,7 @@ from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan
 from kerneltrial.devices.cpu.program import Layout
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
 from kerneltrial.devices.cpu.spilling import kept_in_context
+from kerneltrial.devices.cpu.superword import LANES, Lanes
 from kerneltrial.devices.cpu.syntax import (
     WIDTHS,
     Function,
@@ -49,6 +51,9 @@ class Operands:
         self.kept = kept_in_context(flow)
         self._slots: dict[int, str] = {}
         self._values: dict[int, str] = {}
+        self.lanes: dict[int, tuple[str, int]] = {}
+        self.vectors: dict[Lanes, str] = {}
+        self.together: dict[Lanes, str] = {}
         self._loaded: set[str] = set()
         self.heads: list[str] = []
 
@@ -58,8 +63,9 @@ class Operands:
         """An alloca for each register that outlives a basic block (0 where it is read before it is written), or its
         place in the context; and an alloca for each slot of a call."""
         body = self.body
+        together = set(chain.from_iterable(self.flow.superwords.together))
         for index, type_ in enumerate(self.function.registers):
-            if index in self.flow.local:
+            if index in self.flow.local or index in together:
                 continue
             if self.kept >> index & 1:
                 body.do(f"%r{index} = getelementptr i8, ptr %ctx, i64 {self.layout.spills[index]}")
@@ -73,6 +79,9 @@ class Operands:
 
     def raw(self, register: int) -> str:
         """A register's bits as they are."""
+        if register in self.lanes:
+            vector, lane = self.lanes[register]
+            return self.body.op(f"extractelement <{LANES} x i32> {vector}, i64 {lane}")
         if register in self.flow.local:
             return self._values.get(register, "0")
         return self.body.op(f"load i{WIDTHS[self.function.registers[register]]}, ptr %r{register}")
@@ -242,10 +251,14 @@ class Operands:
         if type_ in LLVM:
             value = self.body.op(f"bitcast {LLVM[type_]} {value} to i{width}")
         value = self._resized(value, width, actual, type_)
-        if operand.index in self.flow.local:
-            self._values[operand.index] = value
+        self.set_raw(operand.index, value)
+
+    def set_raw(self, register: int, value: str) -> None:
+        """Give a register these bits."""
+        if register in self.flow.local:
+            self._values[register] = value
         else:
-            self.body.do(f"store i{actual} {value}, ptr %r{operand.index}")
+            self.body.do(f"store i{WIDTHS[self.function.registers[register]]} {value}, ptr %r{register}")
 
     def assign_results(
         self, operand: Operand, type_: str, result: "str | Sequence[str]", instruction: Instruction

@@ -1,6 +1,7 @@
 """Where a kernel's variables and a thread's context lie, decided before code is made."""
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from kerneltrial.devices.cpu.asynchronous import RING_BYTES
 from kerneltrial.devices.cpu.flow import Flow, bits
@@ -116,11 +117,13 @@ def _context(layout: Layout, function: Function, flow: Flow) -> None:
     for index in flow.spins:
         live |= flow.blocks[flow.blocks[index].target].live_in
     offset = align_up(PUBLIC + 8 * layout.public_words, 16)
-    for register in bits(live):
-        width = max(1, WIDTHS[function.registers[register]] // 8)
-        offset = align_up(offset, width)
-        layout.spills[register] = offset
-        offset += width
+    vectors = [lanes for lanes in flow.superwords.together if any(live >> register & 1 for register in lanes)]
+    for register in (*chain.from_iterable(vectors), *bits(live)):
+        if register not in layout.spills:
+            width = max(1, WIDTHS[function.registers[register]] // 8)
+            offset = align_up(offset, width)
+            layout.spills[register] = offset
+            offset += width
     if waits or flow.spins:
         for index, slot in enumerate(function.slots):
             if slot.offset < 0:

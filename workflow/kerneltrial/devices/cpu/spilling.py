@@ -31,8 +31,9 @@ def kept_in_context(flow: Flow) -> int:
         elif block.index in flow.spins:
             live |= flow.blocks[block.target].live_in
     kept = 0
+    together = {register for lanes in flow.superwords.together for register in lanes}
     for register in bits(live & ~flow.blocks[0].live_in):
-        kept |= (written[register] == 1) << register
+        kept |= (written[register] == 1 and register not in together) << register
     return kept
 
 
