@@ -15,7 +15,8 @@ FAMILIES = names()
 QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     "matmul_bias_gelu_f32": (
         None,
-        {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SPLIT": 4, "FUSED": 1},
+        {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SPLIT": 4, "FUSED": 1}
+        | {"LARGE": 0, "RESIDENT": 1},
     ),
     "cross_entropy_f32": (
         {"GROUP": 32, "ROWS": 2, "VEC": 1, "ONLINE": 1, "FLIGHT": 1, "SPLIT": 1},
