@@ -6,10 +6,59 @@
 //   STAGES       buffers of tiles in shared memory: with 2 a step has one barrier, with 1 it has two
 //   NORM         who norms a row: 0 a second launch; 1 the block that takes the last ticket of its band of rows;
 //                2 the block itself, which makes all tiles of its band one after the other
+//   LARGE        1: the way of large products, as of matmul_large_f32: 8 x TN elements a thread in squares of 4 x 4,
+//                fragments read one depth ahead, A turned in shared memory; 0: the way of small ones
+//   RESIDENT     with LARGE 1: blocks that a multiprocessor is to hold at once
 //
 // Squares are summed in a fixed order, so that results are the same bits in every run.
 
 constexpr int ACROSS = BN / TN, DOWN = BM / TM, THREADS = ACROSS * DOWN;  // threads along a row, and down a column
+
+__device__ __forceinline__ float over_warp(float sum) {
+#pragma unroll
+    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+    return sum;
+}
+
+// A warp norms a row of h, which other threads, perhaps of other blocks, have written.
+__device__ __forceinline__ void norm_row(const float* h, const float* __restrict__ gamma, float* __restrict__ y,
+                                         int row, int n) {
+    const long long start = static_cast<long long>(row) * n;
+    const int lane = threadIdx.x % 32;
+    float squares = 0.f;
+    for (int i = lane; i < n; i += 32) {
+        const float value = __ldcg(h + start + i);
+        squares += value * value;
+    }
+    const float scale = 1.f / sqrtf(over_warp(squares) / n + 1e-5f);
+    for (int i = lane; i < n; i += 32) y[start + i] = __ldcg(h + start + i) * scale * gamma[i];
+}
+
+// With NORM above 0, after the block's part of h is written: norms the band's rows, if it is this block that has to.
+__device__ __forceinline__ void finish_band(const float* h, const float* __restrict__ gamma, float* __restrict__ y,
+                                            int* tickets, int row0, int m, int n) {
+    __syncthreads();
+    if constexpr (NORM == 1) {
+        __shared__ int ticket;
+        if (threadIdx.x == 0) {
+            __threadfence();
+            ticket = atomicAdd(tickets + blockIdx.y, 1);
+            __threadfence();
+        }
+        __syncthreads();
+        if (ticket != static_cast<int>(gridDim.x) - 1) return;
+        if (threadIdx.x == 0) tickets[blockIdx.y] = 0;
+    }
+    for (int row = row0 + threadIdx.x / 32; row < min(row0 + BM, m); row += THREADS / 32)
+        norm_row(h, gamma, y, row, n);
+}
+
+#define PARAMETERS                                                                                              \
+    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ residual,               \
+        const float *__restrict__ gamma, float *h, float *__restrict__ y, int *tickets, int m, int n, int k
+
+#if LARGE == 0
+
 constexpr int LDA = BK + 4;  // padded: rows of A's tile begin at different banks
 constexpr int A_VECTORS = BM * BK / 4, B_VECTORS = BK * BN / 4;
 constexpr int A_LOADS = (A_VECTORS + THREADS - 1) / THREADS, B_LOADS = (B_VECTORS + THREADS - 1) / THREADS;
@@ -125,26 +174,6 @@ struct Sums {
     }
 };
 
-__device__ __forceinline__ float over_warp(float sum) {
-#pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
-    return sum;
-}
-
-// A warp norms a row of h, which other threads, perhaps of other blocks, have written.
-__device__ __forceinline__ void norm_row(const float* h, const float* __restrict__ gamma, float* __restrict__ y,
-                                         int row, int n) {
-    const long long start = static_cast<long long>(row) * n;
-    const int lane = threadIdx.x % 32;
-    float squares = 0.f;
-    for (int i = lane; i < n; i += 32) {
-        const float value = __ldcg(h + start + i);
-        squares += value * value;
-    }
-    const float scale = 1.f / sqrtf(over_warp(squares) / n + 1e-5f);
-    for (int i = lane; i < n; i += 32) y[start + i] = __ldcg(h + start + i) * scale * gamma[i];
-}
-
 template <bool VECTOR>
 __device__ __forceinline__ void band(const float* __restrict__ a, const float* __restrict__ b,
                                      const float* __restrict__ residual, const float* __restrict__ gamma, float* h,
@@ -166,27 +195,8 @@ __device__ __forceinline__ void band(const float* __restrict__ a, const float* _
                 if (row < m && column < n) __stcg(h + at, residual[at] + sums.c[i][j]);
             }
     }
-    if constexpr (NORM > 0) {
-        __syncthreads();  // the block's part of h is written
-        if constexpr (NORM == 1) {
-            __shared__ int ticket;
-            if (threadIdx.x == 0) {
-                __threadfence();
-                ticket = atomicAdd(tickets + blockIdx.y, 1);
-                __threadfence();
-            }
-            __syncthreads();
-            if (ticket != static_cast<int>(gridDim.x) - 1) return;
-            if (threadIdx.x == 0) tickets[blockIdx.y] = 0;
-        }
-        for (int row = row0 + threadIdx.x / 32; row < min(row0 + BM, m); row += THREADS / 32)
-            norm_row(h, gamma, y, row, n);
-    }
+    if constexpr (NORM > 0) finish_band(h, gamma, y, tickets, row0, m, n);
 }
-
-#define PARAMETERS                                                                                              \
-    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ residual,               \
-        const float *__restrict__ gamma, float *h, float *__restrict__ y, int *tickets, int m, int n, int k
 
 // For rows of a and b that lie on 16 bytes.
 extern "C" __global__ void __launch_bounds__(THREADS) matmul_vectors(PARAMETERS) {
@@ -197,6 +207,188 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul_vectors(PARAMETERS)
 extern "C" __global__ void __launch_bounds__(THREADS) matmul_any(PARAMETERS) {
     band<false>(a, b, residual, gamma, h, y, tickets, m, n, k);
 }
+
+#else  // LARGE
+
+constexpr int WARPS_N = BN / (8 * TN);
+constexpr int LDA = BM + 4, A_FLOATS = BK * LDA, B_FLOATS = BK * BN;
+constexpr int A_LOADS = BM * BK / 4 / THREADS, B_LOADS = BK * BN / 4 / THREADS;
+
+// Four neighbours of a row, zero outside.
+__device__ __forceinline__ float4 load4(const float* __restrict__ x, int row, int column, int rows, int columns) {
+    float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+    if (row >= rows) return v;
+    const float* p = x + row * columns + column;
+    if (column < columns) v.x = p[0];
+    if (column + 1 < columns) v.y = p[1];
+    if (column + 2 < columns) v.z = p[2];
+    if (column + 3 < columns) v.w = p[3];
+    return v;
+}
+
+template <bool WHOLE>
+__device__ __forceinline__ void store4(float* x, float4 v, int row, int column, int rows, int columns) {
+    float* p = x + row * columns + column;
+    if constexpr (WHOLE) {
+        *reinterpret_cast<float4*>(p) = v;
+    } else {
+        if (row >= rows) return;
+        if (column < columns) p[0] = v.x;
+        if (column + 1 < columns) p[1] = v.y;
+        if (column + 2 < columns) p[2] = v.z;
+        if (column + 3 < columns) p[3] = v.w;
+    }
+}
+
+// Where this thread's vectors of the next step come from, and where they go in a tile: the i-th lies a fixed number of
+// rows below the first.
+template <bool WHOLE>
+struct Source {
+    static constexpr int A_DOWN = THREADS / (BK / 4), B_DOWN = THREADS / (BN / 4);
+    const float *__restrict__ A, *__restrict__ B;
+    int m, n, k, a_row, a_column, b_row, b_column;
+    float4 a[A_LOADS], b[B_LOADS];  // between global and shared memory, where A is to lie turned
+
+    __device__ __forceinline__ Source(const float* of_a, const float* of_b, int row0, int column0, int k0, int rows,
+                                      int columns, int depth)
+        : A(of_a), B(of_b), m(rows), n(columns), k(depth), a_row(row0 + threadIdx.x / (BK / 4)),
+          a_column(k0 + threadIdx.x % (BK / 4) * 4), b_row(k0 + threadIdx.x / (BN / 4)),
+          b_column(column0 + threadIdx.x % (BN / 4) * 4) {
+        if constexpr (WHOLE) A += a_row * k + a_column, B += b_row * n + b_column;
+    }
+
+    __device__ __forceinline__ void advance() {
+        if constexpr (WHOLE)
+            A += BK, B += BK * n;
+        else
+            a_column += BK, b_row += BK;
+    }
+
+    __device__ __forceinline__ void load() {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i)
+            a[i] = WHOLE ? *reinterpret_cast<const float4*>(A + i * A_DOWN * k) : load4(A, a_row + i * A_DOWN, a_column, m, k);
+#pragma unroll
+        for (int i = 0; i < B_LOADS; ++i)
+            b[i] = WHOLE ? *reinterpret_cast<const float4*>(B + i * B_DOWN * n) : load4(B, b_row + i * B_DOWN, b_column, k, n);
+        advance();
+    }
+
+    __device__ __forceinline__ void store(float* As, float* Bs) const {
+        float* to = As + threadIdx.x % (BK / 4) * 4 * LDA + threadIdx.x / (BK / 4);
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i, to += A_DOWN)
+            to[0] = a[i].x, to[LDA] = a[i].y, to[2 * LDA] = a[i].z, to[3 * LDA] = a[i].w;
+#pragma unroll
+        for (int i = 0; i < B_LOADS; ++i)
+            *reinterpret_cast<float4*>(Bs + (threadIdx.x + i * THREADS) * 4) = b[i];
+    }
+};
+
+__device__ __forceinline__ void unpack(float* to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
+
+__device__ __forceinline__ void read_b(float (&b)[TN], const float* Bs, int column, int d) {
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) unpack(b + j, *reinterpret_cast<const float4*>(Bs + d * BN + column + j * 8));
+}
+
+// What a thread multiplies at one depth: 8 values of A's column, TN of B's row. A lies turned.
+struct Fragment {
+    float a[8], b[TN];
+
+    __device__ __forceinline__ void read(const float* As, const float* Bs, int row, int column, int d) {
+        unpack(a, *reinterpret_cast<const float4*>(As + d * LDA + row));
+        unpack(a + 4, *reinterpret_cast<const float4*>(As + d * LDA + row + 16));
+        read_b(b, Bs, column, d);
+    }
+};
+
+__device__ __forceinline__ void multiply(float (&c)[8][TN], const Fragment& f) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) c[i][j] += f.a[i] * f.b[j];
+}
+
+__device__ __forceinline__ float4 add(float4 x, float4 y) {
+    return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
+}
+
+// One step, of the tile AT, while the next goes through registers to the other one.
+template <int AT, bool WHOLE>
+__device__ __forceinline__ void step_by_registers(float (&c)[8][TN], Source<WHOLE>& source, Fragment (&f)[2],
+                                                  float* As, float* Bs, int row, int column, bool more) {
+    const float *a = As + AT * A_FLOATS, *b = Bs + AT * B_FLOATS;
+    float *next_a = As + (1 - AT) * A_FLOATS, *next_b = Bs + (1 - AT) * B_FLOATS;
+    if (more) source.load();
+#pragma unroll
+    for (int d = 0; d < BK; ++d) {
+        if (d + 1 < BK) {
+            f[(d + 1) % 2].read(a, b, row, column, d + 1);
+        } else if (more) {
+            source.store(next_a, next_b);
+            __syncthreads();
+            f[0].read(next_a, next_b, row, column, 0);
+        }
+        multiply(c, f[d % 2]);
+    }
+}
+
+// `steps` steps along k, the next one through registers; by twos, so that each tile is at a fixed place.
+template <bool WHOLE>
+__device__ __forceinline__ void sum_by_registers(float (&c)[8][TN], Source<WHOLE>& source, float* As, float* Bs, int row,
+                                                 int column, int steps) {
+    Fragment f[2];
+    source.load();
+    source.store(As, Bs);
+    __syncthreads();
+    f[0].read(As, Bs, row, column, 0);
+    for (int s = 0; s < steps; s += 2) {
+        step_by_registers<0>(c, source, f, As, Bs, row, column, s + 1 < steps);
+        if (s + 1 < steps) step_by_registers<1>(c, source, f, As, Bs, row, column, s + 2 < steps);
+    }
+}
+
+template <bool WHOLE>
+__device__ __forceinline__ void tile(const float* a, const float* b, const float* __restrict__ residual,
+                                     const float* __restrict__ gamma, float* h, float* y, int* tickets, int m, int n,
+                                     int k) {
+    __shared__ __align__(16) float As[2 * A_FLOATS];
+    __shared__ __align__(16) float Bs[2 * B_FLOATS];
+    const int row0 = blockIdx.y * BM, column0 = blockIdx.x * BN;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int row = warp / WARPS_N * 32 + lane / 8 * 4, column = warp % WARPS_N * 8 * TN + lane % 8 * 4;
+    float sums[8][TN];
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) sums[i][j] = 0.f;
+    Source<WHOLE> source(a, b, row0, column0, 0, m, n, k);
+    sum_by_registers(sums, source, As, Bs, row, column, (k + BK - 1) / BK);
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int at = row0 + row + i / 4 * 16 + i % 4, across = column0 + column + j * 8;
+            const float* four = sums[i] + j;
+            const float4 more = WHOLE ? *reinterpret_cast<const float4*>(residual + at * n + across)
+                                      : load4(residual, at, across, m, n);
+            store4<WHOLE>(h, add(more, make_float4(four[0], four[1], four[2], four[3])), at, across, m, n);
+        }
+    if constexpr (NORM > 0) finish_band(h, gamma, y, tickets, row0, m, n);
+}
+
+// For shapes that are whole tiles: vector loads, no bounds to look at.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) matmul_whole(PARAMETERS) {
+    tile<true>(a, b, residual, gamma, h, y, tickets, m, n, k);
+}
+
+// For every other shape.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) matmul_any(PARAMETERS) {
+    tile<false>(a, b, residual, gamma, h, y, tickets, m, n, k);
+}
+
+#endif  // LARGE
 
 #if NORM == 0
 // The second launch: a warp a row.

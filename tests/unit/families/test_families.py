@@ -14,7 +14,8 @@ FAMILIES = names()
 # In place of seeds that take seconds to compile: small tiles, and the same structure. None: no configuration here.
 QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     "matmul_bias_gelu_f32": (
-        None,
+        {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "SPLIT": 2, "FUSED": 1}
+        | {"LARGE": 1, "RESIDENT": 2},
         {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SPLIT": 4, "FUSED": 1}
         | {"LARGE": 0, "RESIDENT": 1},
     ),
@@ -73,8 +74,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         },
     ),
     "matmul_residual_norm_f32": (
-        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 1, "NORM": 2},
-        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "NORM": 1},
+        {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "NORM": 1, "LARGE": 1, "RESIDENT": 2},
+        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "NORM": 1, "LARGE": 0, "RESIDENT": 1},
     ),
 }
 
