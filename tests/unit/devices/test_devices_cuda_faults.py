@@ -3,6 +3,7 @@
 import ctypes
 from importlib.metadata import version
 
+import msgspec
 import numpy as np
 import pytest
 from cuda import bindings as cuda_bindings
@@ -16,6 +17,7 @@ from kerneltrial.devices.cuda.loaded import CudaLoaded
 from kerneltrial.devices.device import Binary, Conditions, DeviceProblem, Refused, TimingRequest
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch
 from kerneltrial.records.reason import Reason, ReasonClass
+from kerneltrial.store.canonical import canonical
 
 BINARY = Binary(ptx="", cubin=b"x")
 N = 16
@@ -124,6 +126,16 @@ def test_another_process_that_passes_by_costs_its_round_alone(card, nvml):
     samples = timed(card, nvml)
     assert samples.discarded == 1
     assert {len(row) for row in samples.warm_us.values()} == {20}
+    (fallen,) = samples.set_aside
+    assert fallen.why.startswith("another process (4242)")
+    assert set(fallen.warm_us) == set(fallen.cold_us) == {"a", "a2", "b"}
+    assert fallen.cold_us["a"] > fallen.warm_us["a"] > 0
+
+
+def test_where_no_round_fell_out_samples_have_the_bytes_that_they_always_had(card, nvml):
+    samples = timed(card, nvml)
+    assert samples.discarded == 0
+    assert b"set_aside" not in canonical(msgspec.structs.replace(samples, outputs=()))
 
 
 def test_a_full_card_is_no_candidates_fault(card, nvml, monkeypatch):

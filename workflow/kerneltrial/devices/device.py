@@ -98,6 +98,14 @@ class TimingRequest(Record):
     warm: tuple[str, ...] = ()
 
 
+class SetAside(Record):
+    """The readings of a round that fell out, in microseconds by place as in `Samples`, and what it fell out for."""
+
+    why: str
+    warm_us: dict[str, float]
+    cold_us: dict[str, float]
+
+
 class Samples(Record):
     """Latencies in microseconds, one a round, by `a`, `a2` and `b` (and `b2` where the order is `abba`).
 
@@ -108,7 +116,8 @@ class Samples(Record):
     the gap to the next one matters; else nothing.
     `energy_mj` are millijoules of one call by `a` and `b`, one a block; `energy_absent` says why there are none.
     `outputs` are the bytes that the candidate's timed launches left, one mapping an input set. `discarded` rounds fell
-    out for a hardware or thermal slowdown or a foreign process.
+    out for a hardware or thermal slowdown or a foreign process; what they read is kept in `set_aside`, of which no
+    figure is made.
     """
 
     clock: str
@@ -124,6 +133,7 @@ class Samples(Record):
     energy_mj: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     energy_absent: str = "not asked for"
     stated_us: dict[str, tuple[float, ...]] | msgspec.UnsetType = msgspec.UNSET
+    set_aside: tuple[SetAside, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Loaded(Protocol):

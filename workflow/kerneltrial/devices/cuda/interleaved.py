@@ -10,7 +10,7 @@ from kerneltrial.devices.cuda.clocks import ColdMeter, Meter
 from kerneltrial.devices.cuda.cold_clock import ColdClock
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
-from kerneltrial.devices.device import DeviceProblem
+from kerneltrial.devices.device import DeviceProblem, SetAside
 from kerneltrial.records.record import Record
 
 Readings = dict[str, tuple[float, ...]]
@@ -42,11 +42,12 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Readings in microseconds, one row a round that counts; `told` is for the card's state."""
+    """Readings in microseconds, one row a round that counts; `aside` are the others, `told` is for the card's state."""
 
     warm: Readings
     cold: Readings
     stated: Readings
+    aside: tuple[SetAside, ...]
     told: dict[str, str]
 
 
@@ -71,7 +72,8 @@ def interleaved(
     """Draw the rounds; a round falls out for a slowdown or for another process on the card, at most a tenth of them."""
     random = Random(schedule.seed)
     kept: list[_Round] = []
-    reasons, discarded, company = 0, 0, context.nvml.processes()
+    aside: list[SetAside] = []
+    reasons, company = 0, context.nvml.processes()
     try:
         while len(kept) < schedule.rounds:
             one = _round(subjects, clocks, (schedule.order, len(kept)), random)
@@ -79,8 +81,9 @@ def interleaved(
             reasons |= seen
             joined = context.nvml.processes() - company
             if seen & state.SLOWDOWNS or joined:
-                discarded += 1
-                _require_few(discarded, schedule.rounds, _disturbed(seen, joined))
+                why = _disturbed(seen, joined)
+                aside.append(SetAside(why=why, warm_us=one[0], cold_us=one[1]))
+                _require_few(len(aside), schedule.rounds, why)
                 continue
             kept.append(one)
     finally:
@@ -90,13 +93,13 @@ def interleaved(
         "order": schedule.order,
         "cold_sweep_bytes": str(context.sweep.nbytes),
         "clocks_event_reasons_seen": context.nvml.absent or state.reason_names(reasons),
-        "rounds_discarded": str(discarded),
+        "rounds_discarded": str(len(aside)),
         "held_queue_gave_way": str(context.queue.gave_way),
     }
     if isinstance(clocks.cold, ColdClock):
         told |= clocks.cold.told
     warm, cold, stated = (_columns([one[place] for one in kept]) for place in range(3))
-    return Drawn(warm, cold, stated, told)
+    return Drawn(warm, cold, stated, tuple(aside), told)
 
 
 _Round = tuple[dict[str, float], dict[str, float], dict[str, float]]

@@ -206,5 +206,6 @@ def _samples(clock: str, unit: tuple[float, int], drawn: Drawn) -> Samples:
         stated_us=drawn.stated or msgspec.UNSET,
         outputs=(),
         device_state=drawn.told,
-        discarded=int(drawn.told["rounds_discarded"]),
+        discarded=len(drawn.aside),
+        set_aside=drawn.aside or msgspec.UNSET,
     )
