@@ -2,25 +2,22 @@
 
     PYTHONPATH=workflow python tests/bench/cold_graph_variants.py [--readings 41]
 
-A cold reading of the trial is raw - (2 l1 - l2): a graph (sweep, event, call, event) less what lies around the call, by
-graphs of one and two empty kernels of the call's own shape. If times add up it is the call's span and *one gap* between
-the nodes of a graph just after the sweep. CUPTI's span has no gap. So either that gap is the 0.5 to 0.8 us too much
-(H1), or times do not add up: since the sweep still drains when the call starts (H2, `spaced` differs from `now`), since
-empty kernels have no parameters to fetch (H3, `params` differs), since the second empty kernel's code is cold (H4,
-`same` differs), or since events within graphs come in coarse steps (H5, `step`).
+A cold reading of the trial is raw - l1 + w: a graph (sweep, event, call, event), the same with an empty kernel of the
+call's own shape in place of the call, and what one more empty kernel takes in a long warm graph. It should be the span
+of the call and one gap between nodes; CUPTI's span has no gap. With two cold empty kernels in place of w calls read 0.6
+to 0.8 us too much.
 
 First, with no recorder in the process, microseconds by graphs:
-  now      raw - (2 l1 - l2), the trial's clock
-  spaced   the same, some empty kernels between sweep and event, so that the sweep has drained
-  params   the same, empty kernels with eight pointers as parameters
-  same     the same, both empty kernels from one module
-  floor    raw - l1 + w, w: what one more empty kernel takes in a long warm graph
-  step     the least distance between two different readings
+  now      raw - l1 + w, the trial's clock
+  two      raw - (2 l1 - l2), l2: two empty kernels of two modules in the cold graph
+  same     the same, both of one module: if it is `now` and not `two`, cold code is what made `two` read too much
+  spaced   as now, some empty kernels between sweep and event: if it differs, the sweep still drains at the call
+  params   as now, empty kernels with eight pointers: if it differs, empty kernels lack parameters to fetch
+  step     the least distance between two different readings: the resolution of events within graphs
 Then with CUPTI:
   cupti    the trial's cold CUPTI clock, single launches: what is asked for, within 8 % or 0.5 us
   known    raw - l1 + `empty`: no gap left, if CUPTI's span of the empty kernel is right
   empty, gap, call   CUPTI's spans of the first empty kernel, of the gap to the second, and of the call, in such graphs
-H1 says: now - cupti = gap, and known = cupti = call.
 """
 
 import argparse
@@ -46,7 +43,7 @@ from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
 SETS, SPACERS, LONG = 3, 12, 64
 EIGHT = ", ".join(f".param .u64 p{i}" for i in range(8))
 WITH_PARAMETERS = ceilings_ptx.EMPTY.replace("main()", f"main({EIGHT})")
-GRAPHS = ("now", "spaced", "params", "same", "floor", "step")
+GRAPHS = ("now", "two", "same", "spaced", "params", "step")
 RECORDED = ("cupti", "known", "empty", "gap", "call")
 Part = Callable[[], None]
 
@@ -62,25 +59,25 @@ class Timed:
 
 
 class Empty:
-    """Kernels that do nothing: two of modules of their own, two that take parameters, and spacers."""
+    """Kernels that do nothing: two of modules of their own, one that takes parameters, and spacers."""
 
     def __init__(self, context: Context) -> None:
         plain, with_parameters = (text.encode() + b"\0" for text in (ceilings_ptx.EMPTY, WITH_PARAMETERS))
         self._context = context
         self._plain = [Module(plain) for _ in range(2)]
-        self._parameters = [Module(with_parameters) for _ in range(2)]
+        self._parameters = Module(with_parameters)
         self._spacer = BoundLaunch(Module(plain), cold_clock.nothing_like(None), {}, context.queue.stream)
 
     def plain(self, number: int, like: ResolvedLaunch) -> Part:
         """An empty kernel of this module in the configuration of `like`."""
         return BoundLaunch(self._plain[number], cold_clock.nothing_like(like), {}, self._context.queue.stream).enqueue
 
-    def with_parameters(self, number: int, like: ResolvedLaunch) -> Part:
+    def with_parameters(self, like: ResolvedLaunch) -> Part:
         """The same with eight parameters."""
         import msgspec
 
         shape = msgspec.structs.replace(cold_clock.nothing_like(like), parameters=(Pointer(buffer="x"),) * 8)
-        return BoundLaunch(self._parameters[number], shape, {"x": 256}, self._context.queue.stream).enqueue
+        return BoundLaunch(self._parameters, shape, {"x": 256}, self._context.queue.stream).enqueue
 
     def spacers(self) -> list[Part]:
         return [self._spacer.enqueue] * SPACERS
@@ -137,24 +134,22 @@ def by_graphs(timed: Timed, empty: Empty) -> dict[str, float]:
     """The first half of a row; `raw` and `l1` are needed for the second."""
     first, call = timed.plan.first, partial(timed.plan.enqueue, 0)
     one, two = empty.plain(0, first), empty.plain(1, first)
-    p_one, p_two = empty.with_parameters(0, first), empty.with_parameters(1, first)
+    with_parameters = empty.with_parameters(first)
 
     def read(*parts: Part, spaced: bool = False) -> float:
         return median(readings_of(timed, parts, empty.spacers() if spaced else ()))
 
     raws = readings_of(timed, [call])
-    raw, l1, l2 = median(raws), read(one), read(one, two)
-    p1, p2, s2 = read(p_one), read(p_one, p_two), read(one, one)
-    raw_s, l1_s, l2_s = (read(*parts, spaced=True) for parts in ((call,), (one,), (one, two)))
-    ordered = sorted(set(raws))
+    raw, l1 = median(raws), read(one)
+    w, ordered = warm_empty_us(timed, one), sorted(set(raws))
     return {
         "raw": raw,
         "l1": l1,
-        "now": raw - (2 * l1 - l2),
-        "spaced": raw_s - (2 * l1_s - l2_s),
-        "params": raw - (2 * p1 - p2),
-        "same": raw - (2 * l1 - s2),
-        "floor": raw - l1 + warm_empty_us(timed, one),
+        "now": raw - l1 + w,
+        "two": raw - (2 * l1 - read(one, two)),
+        "same": raw - (2 * l1 - read(one, one)),
+        "spaced": read(call, spaced=True) - read(one, spaced=True) + w,
+        "params": raw - read(with_parameters) + warm_empty_us(timed, with_parameters),
         "step": min((b - a for a, b in itertools.pairwise(ordered)), default=0.0),
     }
 

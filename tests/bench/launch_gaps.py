@@ -110,7 +110,7 @@ def main() -> None:
     readings = parser.parse_args().readings
     card = open_cuda(probe().arch)
     context, code = card._context, binaries(card.device.arch)
-    chosen = [_axpy(100_000), _matmul("tiled", 256, 256, 256), _sum(1 << 14), _sum(1 << 22)]
+    chosen = [_axpy(100_000), _matmul("tiled", 256, 256, 256), _sum(1 << 14), _sum(1 << 22), _axpy(1 << 24)]
     timed = [made(context, plan_of(subject, context, code), readings) for subject in chosen]
     rows = [without_recorder(one) for one in timed]
     own = recorder()

@@ -95,8 +95,11 @@ def test_a_cold_cache_costs_a_short_kernel_time(card, matmul):
 
 @pytest.mark.parametrize("clock", ["graph", pytest.param("cupti", marks=needs_cupti)])
 def test_buffers_stated_as_warm_are_found_in_the_l2(card, streams, clock):
-    """z = a x + y of 1 M floats, 4 MiB each: with all warm it is far faster than cold, with one it lies between."""
-    n = 1 << 20
+    """z = a x + y of 2 M floats, 8 MiB each: with all warm it is far faster than cold, with one it lies between.
+
+    Of 4 MiB each x alone made 0.3 us of difference (H200), less than the half that is asked of graphs.
+    """
+    n = 1 << 21
     a = Scalar(bytes=4, bits=int(np.float32(1.5).view(np.uint32)))
     buffers = (buffer("x", "input", n), buffer("y", "input", n), buffer("z", "output", n))
     call = Call(buffers=buffers, launches=(launch("axpy", (n // 256,), (256,), ["x", "y", "z", integer(n), a]),))
@@ -117,14 +120,7 @@ def test_buffers_stated_as_warm_are_found_in_the_l2(card, streams, clock):
 @needs_cupti
 @pytest.mark.parametrize(
     "shape",
-    [
-        pytest.param(
-            (31, 37, 29),
-            marks=pytest.mark.xfail(reason="it reads 0.5 to 1.0 us too much of 2.3 us (H200): reports/figures.md"),
-        ),
-        (256, 256, 256),
-        (512, 512, 512),
-    ],
+    [(31, 37, 29), (256, 256, 256), (512, 512, 512)],
 )
 def test_the_cold_figure_of_graphs_agrees_with_the_cards_own_time_stamps(card, matmul, shape):
     """8 % or 0.5 us is asked of graphs; less an empty pair they read 1.2 to 1.5 us too much on short kernels."""
@@ -136,7 +132,7 @@ def test_the_cold_figure_of_graphs_agrees_with_the_cards_own_time_stamps(card, m
     stamps, graph = (median(cold[clock].cold_us["a"]) for clock in ("cupti", "graph"))
     around = {name: value for name, value in cold["graph"].device_state.items() if name.startswith("cold_")}
     print(f"{shape}: cupti {stamps:.3f} us, graph {graph:.3f} us, {around}")
-    assert around["cold_around_a"] == "two empty kernels"
+    assert around["cold_around_a"] == "an empty kernel"
     assert graph == pytest.approx(stamps, abs=max(0.5, 0.08 * stamps))
 
 

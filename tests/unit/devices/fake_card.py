@@ -28,13 +28,14 @@ class FakeCard:
     A sweep over less than the L2 reads that much of `working_bytes` back into it, and takes off so much of the rest.
 
     `main`, which does nothing, takes as long as ever. A kernel that follows an event in a graph starts `event_gap_us`
-    later than one that follows a kernel.
+    later than one that follows a kernel; behind a sweep one that follows a kernel waits `code_us` for its code.
     """
 
     def __init__(self, durations: dict[str, float], cold: float = 1.5) -> None:
         self.durations = {"sweep": 20.0, "main": 0.9, "scrub": 1.0, **durations}
         self.event_gap_us = 0.0
-        self._after_event = False
+        self.code_us = 0.0
+        self._after_event = self._cold_code = False
         self.cold = cold
         self.effects: dict[str, Callable[[list[int]], None]] = {}
         self.now_us = 1000.0
@@ -195,7 +196,7 @@ class FakeCard:
                 self._missing = max(0.0, self._missing - 16 * vectors / self.working_bytes)
             else:
                 self._missing = 1.0
-            self._after_event = False
+            self._after_event, self._cold_code = False, True
             self._node("sweep", self.durations["sweep"], gap)
 
         return self._put(work)
@@ -207,6 +208,8 @@ class FakeCard:
             us = self.durations[name] * (1 + (self.cold - 1) * self._missing * (name != "main"))
             if self._after_event and gap == GRAPH_GAP_US:
                 gap += self.event_gap_us
+            elif self._cold_code:
+                gap += self.code_us
             self._after_event = False
             self._missing = 0.0
             if name in self.effects:
@@ -264,6 +267,7 @@ class FakeCard:
         return SUCCESS, captured
 
     def cuGraphLaunch(self, executable: Any, stream: Any) -> tuple[Any, ...]:
+        self._cold_code = False
         for work in executable:
             work(GRAPH_GAP_US)
         return (SUCCESS,)

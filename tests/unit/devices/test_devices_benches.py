@@ -40,22 +40,22 @@ def on_card(card, entries):
 @pytest.mark.parametrize("entries", [("slow",), ("first", "second")])
 def test_where_times_add_up_the_gap_is_all_that_a_cold_reading_holds_too_much(monkeypatch, entries):
     card, one = card_and_recorder(monkeypatch)
-    card.event_gap_us = 1.2
+    card.event_gap_us, card.code_us = 1.2, 0.5
     context, shared, plan = on_card(card, entries)
     timed = cold_graph_variants.Timed(context, shared, plan, 5)
     empty = cold_graph_variants.Empty(context)
     row = cold_graph_variants.by_graphs(timed, empty)
-    span = 18.0 if len(entries) == 1 else 4.5 + GRAPH_GAP_US + 2.0
+    span = 18.0 if len(entries) == 1 else 4.5 + GRAPH_GAP_US + card.code_us + 2.0
     assert row["now"] == pytest.approx(span + GRAPH_GAP_US)
-    assert row["params"] == row["same"] == pytest.approx(row["now"])
-    assert row["floor"] == pytest.approx(row["now"])  # a gap takes as long warm as cold on this card
+    assert row["params"] == pytest.approx(row["now"])
+    assert row["two"] == row["same"] == pytest.approx(row["now"] + card.code_us)
     cold_us = 6.0 if entries == ("slow",) else 1.5
     assert row["spaced"] == pytest.approx(row["now"] - cold_us)  # here the first kernel after a sweep alone is cold
     one.start()
     row |= cold_graph_variants.by_cupti(timed, empty, one, row)
     assert row["call"] == pytest.approx(span, abs=0.07)
     assert row["known"] == pytest.approx(span, abs=0.07)
-    assert row["gap"] == pytest.approx(GRAPH_GAP_US, abs=0.04)
+    assert row["gap"] == pytest.approx(GRAPH_GAP_US + card.code_us, abs=0.04)
     assert row["empty"] == pytest.approx(0.9, abs=0.04)
     launched_one_by_one = span + (LAUNCH_GAP_US - GRAPH_GAP_US) * (len(entries) - 1)
     assert row["cupti"] == pytest.approx(launched_one_by_one, abs=0.07)

@@ -6,14 +6,18 @@ figure less an empty pair was 1.2 to 1.5 us too large on short kernels (`tests/b
 that follows an event node waits longer than the next event does, and what the card needs to launch it was swept out of
 the L2 too.
 
-So what lies around a call is read off kernels that do nothing, in the call's own launch configuration, as a large grid
-or much shared memory takes longer to launch. With one of them a graph reads r1 = around + nothing, with two
-r2 = around + nothing + gap + nothing; each comes from a module of its own, so that the second's code is as cold as the
-first's. Then 2 r1 - r2 = around - gap, and a call less that is its span and one gap between nodes, which is what the
-warm clock of graphs reads too.
+So what lies around a call is read off a kernel that does nothing, in the call's own launch configuration, as a large
+grid or much shared memory takes longer to launch. In place of the call it reads r = around + nothing; behind another of
+its kind, in long warm graphs, it takes w = gap + nothing. A call's reading less r - w is its span and one gap between
+nodes, which is what the warm clock of graphs reads too.
+
+In the cold graph itself, two empty kernels of two modules gave 1.1 to 1.3 us for w, which is 0.5 warm (H200, driver
+580.159, 2026-12-01): the second waits for its own code from memory; the first waits behind the event anyway. Calls then
+read 0.6 to 0.8 us too much.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 
 from kerneltrial.devices.cuda import ceilings_ptx
@@ -25,6 +29,8 @@ from kerneltrial.devices.cuda.subjects import SharedBuffers, Subject
 from kerneltrial.inputs.calls import ResolvedLaunch
 
 _READINGS = 21
+_NODES = 32  # empty kernels in a graph, and twice as many
+_LONG_US = 500.0  # that such a graph lasts, about, where they take long
 _MOST_BEYOND_US = 3.0  # beyond an empty pair; more than that is no launch but a disturbance
 
 
@@ -56,32 +62,27 @@ class ColdClock:
             graph.free()
 
     def _calibrated(self) -> tuple[dict[str, float], dict[str, str]]:
-        modules = [Module(ceilings_ptx.EMPTY.encode() + b"\0") for _ in range(2)]
+        module = Module(ceilings_ptx.EMPTY.encode() + b"\0")
         found: dict[str, float] = {}
         told: dict[str, str] = {}
         known: dict[ResolvedLaunch, tuple[float, dict[str, str]]] = {}
         try:
-            pair = self._calibration(())
+            pair = self._calibration(lambda: None)
             for key, subject in self._subjects.items():
                 shape = nothing_like(subject.first)
                 if shape not in known:
-                    nothing = [BoundLaunch(module, shape, {}, self._queue.stream) for module in modules]
-                    known[shape] = around(pair, *(self._calibration(nothing[:count]) for count in (1, 2)))
+                    nothing = BoundLaunch(module, shape, {}, self._queue.stream)
+                    alone = self._calibration(nothing.enqueue)
+                    known[shape] = around(pair, alone, self._behind_another(nothing, alone))
                 found[key], why = known[shape]
                 told |= {f"{name}_{key}": value for name, value in why.items()}
         finally:
-            for module in modules:
-                module.unload()
+            module.unload()
         return found, told
 
-    def _calibration(self, launches: Sequence[BoundLaunch]) -> float:
-        """The median reading of these kernels in place of a call."""
-
-        def enqueue() -> None:
-            for launch in launches:
-                launch.enqueue()
-
-        graph = self._graph(0, enqueue)
+    def _calibration(self, in_place: Callable[[], None]) -> float:
+        """The median reading of this in place of a call."""
+        graph = self._graph(0, in_place)
         readings = []
         for _ in range(_READINGS):
             graph.launch()
@@ -89,6 +90,27 @@ class ColdClock:
             readings.append(self._queue.elapsed_us())
         graph.free()
         return median(readings)
+
+    def _behind_another(self, nothing: BoundLaunch, alone_us: float) -> float:
+        """Microseconds that one more of these kernels adds to a warm graph of them, by graphs of n and of 2 n."""
+        count = max(2, min(_NODES, int(_LONG_US / alone_us)))
+
+        spans = []
+        for calls in (count, 2 * count):
+            graph = self._queue.graph(partial(_repeatedly, nothing, calls))
+            spans.append(median(self._span_us(graph) for _ in range(_READINGS)))
+            graph.free()
+        return (spans[1] - spans[0]) / count
+
+    def _span_us(self, graph: Graph) -> float:
+        queue = self._queue
+        with queue.held():
+            graph.launch()
+            queue.record(queue.start)
+            graph.launch()
+            queue.record(queue.end)
+        queue.wait()
+        return queue.elapsed_us()
 
     def _graph(self, index: int, call: Callable[[], None]) -> Graph:
         queue = self._queue
@@ -102,20 +124,21 @@ class ColdClock:
         return queue.graph(enqueue)
 
 
-def around(pair_us: float, one_us: float, two_us: float) -> tuple[float, dict[str, str]]:
-    """What lies around a call in a cold reading, from readings of an empty pair and of one and two empty kernels.
+def around(pair_us: float, one_us: float, more_us: float) -> tuple[float, dict[str, str]]:
+    """What lies around a call in a cold reading, from readings of an empty pair and of an empty kernel.
 
-    The empty pair is a lower bound. Where the kernels give less than it, or far more, they were disturbed, and the pair
-    is taken: the cold figure is then too large rather than too small.
+    `more_us` is what one more empty kernel takes behind another. The empty pair is a lower bound. Where the kernels
+    give less than it, or far more, they were disturbed, and the pair is taken: the cold figure is then too large rather
+    than too small.
     """
-    told = {name: repr(us) for name, us in zip(_NAMES, (pair_us, one_us, two_us), strict=True)}
-    found = 2 * one_us - two_us
-    if pair_us <= found <= pair_us + _MOST_BEYOND_US:
-        return found, told | {"cold_around": "two empty kernels"}
+    told = {name: repr(us) for name, us in zip(_NAMES, (pair_us, one_us, more_us), strict=True)}
+    found = one_us - more_us
+    if more_us > 0 and pair_us <= found <= pair_us + _MOST_BEYOND_US:
+        return found, told | {"cold_around": "an empty kernel"}
     return pair_us, told | {"cold_around": "an empty pair, since empty kernels gave no sensible figure"}
 
 
-_NAMES = ("cold_empty_pair_us", "cold_one_empty_kernel_us", "cold_two_empty_kernels_us")
+_NAMES = ("cold_empty_pair_us", "cold_one_empty_kernel_us", "cold_one_more_empty_kernel_us")
 
 
 def nothing_like(launch: ResolvedLaunch | None) -> ResolvedLaunch:
@@ -132,6 +155,11 @@ def nothing_like(launch: ResolvedLaunch | None) -> ResolvedLaunch:
         shared_bytes=0 if launch is None else launch.shared_bytes,
         parameters=(),
     )
+
+
+def _repeatedly(launch: BoundLaunch, calls: int) -> None:
+    for _ in range(calls):
+        launch.enqueue()
 
 
 def _call_in(subject: Subject, index: int) -> Callable[[], None]:
