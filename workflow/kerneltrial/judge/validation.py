@@ -4,9 +4,10 @@ Far shapes come last and are run once: a tile makes much work of a thin call, an
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kerneltrial.devices.device import Binary, Run
+from kerneltrial.devices.device import Binary, DeviceProblem, Run
 from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
@@ -20,6 +21,7 @@ from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_o
 from kerneltrial.judge.sanitizing import Looker
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Sanitizes, Subject
+from kerneltrial.judge.strict import with_word
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
@@ -44,9 +46,10 @@ CHECKS = (
 
 @dataclass(frozen=True)
 class Further:
-    """What is dear and looks where all else was right: compute-sanitizer; a case of more than 2**31 elements."""
+    """What is dear: compute-sanitizer; the `cpu` device beside a card; a case of more than 2**31 elements."""
 
     sanitizes: Sanitizes | None = None
+    strict: RunsCalls | None = None
     room: Room | None = None
 
 
@@ -91,15 +94,48 @@ class Judge:
         if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
             return _invalid(built.candidate, seen[0], (), ("screen",), ())
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
-        outcome = self.judge_subject(built.candidate, subject, self.cases)
-        if further.sanitizes is not None and isinstance(outcome, Validated):
-            near = [case for case in self.cases if case.name not in self._far]
-            outcome = Looker(self.setup, self.answers, further.sanitizes).look(outcome, subject, near)
-        if further.room is not None and isinstance(outcome, Validated):
-            outcome = beyond_int32(self.setup, subject, outcome, further.room)
+        if further.strict is None:
+            outcome = self._judged(built, subject, further)
+        else:
+            beside = Subject(binary=binary, plan=plan, abi=built.abi, runner=further.strict)
+            with ThreadPoolExecutor(1) as pool:
+                looks = pool.submit(self._look_strictly, built, beside)
+                outcome = self._judged(built, subject, further)
+                strict, left_out = looks.result()
+            if isinstance(outcome, Validated):
+                outcome = with_word(outcome, strict, left_out)
         if seen and not isinstance(outcome, Invalid):
             return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen, outcome))
         return outcome
+
+    def _judged(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
+        outcome = self.judge_subject(built.candidate, subject, self.cases)
+        if further.sanitizes is not None and isinstance(outcome, Validated):
+            outcome = Looker(self.setup, self.answers, further.sanitizes).look(outcome, subject, self._near)
+        if further.room is not None and isinstance(outcome, Validated):
+            outcome = beyond_int32(self.setup, subject, outcome, further.room)
+        return outcome
+
+    @property
+    def _near(self) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if case.name not in self._far)
+
+    def _look_strictly(self, built: Built, subject: Subject) -> tuple[ValidationOutcome, tuple[str, ...]]:
+        """The `cpu` device's verdict on what is cheap enough for it, and the names of the other cases."""
+        prepared = self._prepare(subject, self._near, closely=True)
+        if isinstance(prepared, Finding):
+            return _ended(built.candidate, prepared, (), (), ()), ()
+        seen = prepared.levels.every | prepared.levels.once
+        cases = tuple(case for case, _ in prepared.cases if case.name in seen)
+        if not cases:
+            large = Finding(reason=Reason.CHECK_ABSENT, detail="every case is too large for it")
+            return _ended(built.candidate, large, (), (), ()), ()
+        try:
+            outcome = self.judge_subject(built.candidate, subject, cases)
+        except DeviceProblem as problem:  # it is a second opinion, and the card's own is there
+            absent = Finding(reason=Reason.CHECK_ABSENT, detail=str(problem))
+            return _ended(built.candidate, absent, (), (), ()), ()
+        return outcome, tuple(case.name for case, _ in prepared.cases if case.name not in seen)
 
     def judge_subject(
         self, identity: Digest, subject: Subject, cases: Sequence[Case], *, screened: bool = True, closely: bool = True

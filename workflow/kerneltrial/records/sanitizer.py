@@ -14,6 +14,12 @@ SEES: Final[Mapping[Tool, str]] = {
     "initcheck": "reads of memory that was never written",
     "synccheck": "barriers that not all threads reach",
 }
+BETWEEN_BLOCKS: Final = Finding(
+    reason=Reason.CHECK_ABSENT, detail="no tool looks for races between blocks in global memory"
+)
+"""What a card's runs say; where the `cpu` device looked at the same PTX, its word takes the place of this one."""
+CPU_DEVICE: Final = "cpu_device"
+"""That look, among the checks of a validation."""
 
 
 class Looked(Record, tag_field="state", tag="looked"):

@@ -9,7 +9,7 @@ from kerneltrial.records.prize import KnownPrize
 from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import Ceilings, Share
-from kerneltrial.records.sanitizer import TOOLS, not_run
+from kerneltrial.records.sanitizer import BETWEEN_BLOCKS, CPU_DEVICE, TOOLS, not_run
 from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.amendments import lengths
@@ -120,7 +120,7 @@ def of_winner(valid: Validated, confirmation: Confirmation) -> Iterable[Finding]
     """What is open after the confirmation too, where compute-sanitizer was asked there."""
     if not (confirmation.checks or confirmation.unchecked):
         return valid.unchecked
-    asked = {not_run(tool) for tool in TOOLS}
+    asked = {not_run(tool) for tool in TOOLS} | ({BETWEEN_BLOCKS} if CPU_DEVICE in confirmation.checks else set())
     return (*(finding for finding in valid.unchecked if finding not in asked), *confirmation.unchecked)
 
 

@@ -32,7 +32,7 @@ from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.roofline import NOT_ASKED
-from kerneltrial.records.sanitizer import TOOLS
+from kerneltrial.records.sanitizer import CPU_DEVICE, TOOLS
 from kerneltrial.records.validation import Invalid, Unchecked
 from kerneltrial.stages.application import applied
 from kerneltrial.stages.gathered import judged
@@ -51,6 +51,7 @@ from kerneltrial.stages.measuring import (
 from kerneltrial.stages.room import room_of
 from kerneltrial.stages.salt import read_salt
 from kerneltrial.stages.sanitizing import sanitizer_of
+from kerneltrial.stages.strictly import strictly
 from kerneltrial.store.measurements import Stored
 
 
@@ -112,23 +113,23 @@ def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
 
 
 def _judged_again(g: Ground, candidate: Candidate, built: Built) -> Again:
-    """The winner judged again, on fresh values and, where the protocol asks for it, by compute-sanitizer."""
+    """The winner judged again, on fresh values and, where the protocol asks for it, by dearer means."""
     qualification = g.job.record("qualify", Qualification)
-    with g.runner() as own, g.runner() as runner:
+    with g.runner() as own, g.runner() as runner, strictly(g, winner=True) as looks, looks.runner() as strict:
         for child in (own, runner):
             child.begin()  # devices open while the judge makes ready
         setup = g.setup(g.baseline(qualification, own))
         salt = read_salt(g.job)
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
-        further = Further(sanitizes=sanitizer_of(g, winner=True), room=room_of(g))
+        further = Further(sanitizes=sanitizer_of(g, winner=True), strict=strict, room=room_of(g))
         outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
     findings: tuple[Finding, ...] = ()
     if isinstance(outcome, Invalid | Unchecked):
         findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
     if further == Further() or isinstance(outcome, Unchecked):
         return Again(findings=findings, checks=(), unchecked=())
-    checks = tuple(check for check in outcome.checks if check in (*TOOLS, BEYOND))
+    checks = tuple(check for check in outcome.checks if check in (*TOOLS, CPU_DEVICE, BEYOND))
     return Again(findings=findings, checks=checks, unchecked=outcome.unchecked)
 
 

@@ -12,15 +12,12 @@ from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
 from kerneltrial.records.reason import Finding, Reason
-from kerneltrial.records.sanitizer import TOOLS, not_run
+from kerneltrial.records.sanitizer import BETWEEN_BLOCKS, TOOLS, not_run
 
 # What each tool of compute-sanitizer would look for: none looks at this run (`devices.cuda.sanitizer` is for them).
 _UNCHECKED = {
     "bounds": (not_run("memcheck"),),
-    "all": (
-        *(not_run(tool) for tool in TOOLS),
-        Finding(reason=Reason.CHECK_ABSENT, detail="no tool looks for races between blocks in global memory"),
-    ),
+    "all": (*(not_run(tool) for tool in TOOLS), BETWEEN_BLOCKS),
 }
 _AFTER_FAULT = "inputs, margins and self-restoring scratch could not be compared: the fault ended the context"
 
