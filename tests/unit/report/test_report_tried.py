@@ -14,7 +14,7 @@ from kerneltrial.records.case import Cases, Distribution, Stored
 from kerneltrial.records.contract import Range
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.plan import DType, Scratch
-from kerneltrial.records.sanitizer import TOOLS, not_run
+from kerneltrial.records.sanitizer import BETWEEN_BLOCKS, CPU_DEVICE, TOOLS, not_run
 from kerneltrial.records.validation import Validated
 from kerneltrial.report.not_shown import not_shown, of_winner
 from kerneltrial.report.texts import plain
@@ -160,3 +160,10 @@ def test_what_compute_sanitizer_saw_of_the_winner_is_not_called_unseen() -> None
     absent = not_run("synccheck", "it did not end within 60 s")
     looked = msgspec.structs.replace(confirmation, checks=TOOLS[:3], unchecked=(absent,))
     assert list(of_winner(valid, looked)) == [absent]
+
+
+def test_what_the_cpu_device_saw_of_the_winner_is_not_called_unseen() -> None:
+    valid = Validated(candidate="a" * 64, cases=(), checks=(), unchecked=(BETWEEN_BLOCKS,))
+    for checks, left in ((TOOLS, [BETWEEN_BLOCKS]), ((*TOOLS, CPU_DEVICE), [])):
+        looked = msgspec.structs.replace(GO.confirmation, checks=checks, unchecked=())
+        assert list(of_winner(valid, looked)) == left
