@@ -3,7 +3,8 @@
 // The parameters are macros, defined above this text for each configuration:
 //   PLACES   neighbouring places of a thread: pixels that they share are loaded once
 //   SLICES   threads that share these places, each with 16 / SLICES rows of the block
-//   WORDS    1: pixels lie in shared memory as 32-bit words, 0: as bytes
+//   WORDS    pixels lie in shared memory 0: as bytes; 1: as 32-bit words; 2: as bytes that are read four at once, whose
+//            four absolute differences are one instruction
 //   EARLY    1: a thread ends once its places are all worse than the best so far (with one slice)
 //   ROLLED   1: the loop over a row's pixels stays a loop; 0: it is written out
 
@@ -14,6 +15,32 @@ typedef int Pixel;
 #else
 typedef unsigned char Pixel;
 #endif
+
+#if WORDS == 2
+
+// Words of a window's row that a thread reads: its places may begin at any byte of the first.
+constexpr int WIDE = (PLACES - 1) / 4 + 5 + ((PLACES - 1) % 4 != 0);
+
+// The same sums: `window` lies on 4 bytes, and the first place begins `from` bytes (0 to 3) behind it.
+__device__ __forceinline__ void add_row(unsigned (&sums)[PLACES], const Pixel* block, const Pixel* window, int from) {
+    unsigned own[4], seen[WIDE];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) own[w] = reinterpret_cast<const unsigned*>(block)[w];
+#pragma unroll
+    for (int w = 0; w < WIDE; ++w) seen[w] = reinterpret_cast<const unsigned*>(window)[w];
+#pragma unroll
+    for (int w = 0; w < WIDE - 1; ++w) seen[w] = __funnelshift_r(seen[w], seen[w + 1], 8 * from);
+#pragma unroll
+    for (int p = 0; p < PLACES; ++p)
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const int at = p / 4 + w;
+            const unsigned there = p % 4 == 0 ? seen[at] : __funnelshift_r(seen[at], seen[at + 1], p % 4 * 8);
+            asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %0;" : "+r"(sums[p]) : "r"(own[w]), "r"(there));
+        }
+}
+
+#else
 
 // Sums of absolute differences of a row of the block with a row of the window, at PLACES places.
 __device__ __forceinline__ void add_row(unsigned (&sums)[PLACES], const Pixel* block, const Pixel* window) {
@@ -35,12 +62,17 @@ __device__ __forceinline__ void add_row(unsigned (&sums)[PLACES], const Pixel* b
     }
 }
 
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 search(const unsigned char* __restrict__ picture, const unsigned char* __restrict__ reference, int* __restrict__ best,
        int* __restrict__ place, int across) {
     // The last group of places may reach beyond the window's 32 columns; what it reads there belongs to no place.
-    constexpr int PITCH = 16 + GROUPS * PLACES + (GROUPS * PLACES + 1) % 2;
-    __shared__ Pixel block[16][16], window[32][PITCH];
+    constexpr int REACH = 16 + GROUPS * PLACES;
+    // an odd number of banks from row to row
+    constexpr int PITCH = WORDS == 2 ? (REACH + 8) / 8 * 8 + 4 : REACH + (REACH + 1) % 2;
+    __shared__ __align__(16) Pixel block[16][16];
+    __shared__ __align__(16) Pixel window[32][PITCH];
     __shared__ unsigned least, totals[SLICES > 1 ? 289 : 1];
     const int row = blockIdx.y * 16, column = blockIdx.x * 16, pitch = 16 * across;
     for (int i = threadIdx.x; i < 256; i += THREADS)
@@ -60,7 +92,11 @@ search(const unsigned char* __restrict__ picture, const unsigned char* __restric
         bool hopeless = false;
         for (int i = 0; i < 16 / SLICES && !hopeless; ++i) {
             const int y = slice * (16 / SLICES) + i;
+#if WORDS == 2
+            add_row(sums, block[y], window[dy + y] + dx / 4 * 4, dx % 4);
+#else
             add_row(sums, block[y], window[dy + y] + dx);
+#endif
             if constexpr (EARLY == 1) {
                 if (i % 4 != 3) continue;
                 const unsigned so_far = atomicMin(&least, 0xffffffffu) >> 9;  // changes nothing, and is no race

@@ -513,6 +513,11 @@ def _dp4a(mods: list[str], a: int, b: int, c: int) -> int:
     return c + sum(byte(a, i, mods[0]) * byte(b, i, mods[1]) for i in range(4))
 
 
+def _vabsdiff4(mods: list[str], a: int, b: int, c: int) -> int:
+    far = [abs((a >> 8 * i & 255) - (b >> 8 * i & 255)) for i in range(4)]
+    return c + sum(far) if mods[-1] == "add" else sum(one << 8 * i for i, one in enumerate(far))
+
+
 _WHOLE = ("rni", "rzi", "rmi", "rpi")
 
 
@@ -627,6 +632,7 @@ _HEADS: dict[str, Callable[..., int | bool | tuple[int, ...]]] = {
     "fns": lambda m, a, b, c: _fns(a, b, c),
     "lop3": lambda m, a, b, c, table: _lop3(a, b, c, table),
     "dp4a": _dp4a,
+    "vabsdiff4": _vabsdiff4,
     "rcp": _float_op(lambda m, t, a: divide(rounded(Fraction(1), t, "rn"), a, t, _mode(m))),
     "sqrt": _float_op(lambda m, t, a: square_root(a, t, _mode(m))),
     "copysign": lambda m, a, b: (a & FORMATS[m[-1]].top) | (b & (FORMATS[m[-1]].top - 1)),

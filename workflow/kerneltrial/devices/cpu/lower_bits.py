@@ -159,6 +159,17 @@ def _dp4a(b: Body, f: Fields, x: str, y: str, total: str) -> str:
     return total
 
 
+def _absolute_differences(b: Body, f: Fields, x: str, y: str, other: str) -> str:
+    """Of four pairs of bytes: added to the third operand, or side by side."""
+    result = other if f["sum"] else "0"
+    for lane in range(4):
+        one, two = (b.op(f"and i32 {b.op(f'lshr i32 {v}, {8 * lane}')}, 255") for v in (x, y))
+        less = b.op(f"icmp ult i32 {one}, {two}")
+        far = b.op(f"select i1 {less}, i32 {b.op(f'sub i32 {two}, {one}')}, i32 {b.op(f'sub i32 {one}, {two}')}")
+        result = b.op(f"add i32 {result}, {far if f['sum'] else b.op(f'shl i32 {far}, {8 * lane}')}")
+    return result
+
+
 _PERMUTATIONS = {
     "f4e": ("0123", "1234", "2345", "3456"),
     "b4e": ("0765", "1076", "2107", "3210"),
@@ -257,6 +268,7 @@ FORMS = (
     Form("prmt.b32", "=b32 b32 b32 b32", _permute, _G),
     Form("lop3.b32", "=b32 b32 b32 b32 #", _lop3, _G),
     Form("dp4a.{t:u32|s32}.{u:u32|s32}", "=b32 b32 b32 b32", _dp4a, _G),
+    Form("vabsdiff4.u32.u32.u32{sum:|.add}", "=b32 b32 b32 b32", _absolute_differences, _G),
     Form("prmt.b32.{mode:f4e|b4e|rc8|ecl|ecr|rc16}", "=b32 b32 b32 b32", _permute_mode, _G),
     Form("dp2a.{half:lo|hi}.{t:u32|s32}.{u:u32|s32}", "=b32 b32 b32 b32", _dp2a, _G),
     Form("bmsk.{mode:clamp|wrap}.b32", "=b32 b32 b32", _mask, _G),
