@@ -10,6 +10,7 @@ from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks
 from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.printing import Prints
+from kerneltrial.devices.cpu.records_global import GlobalRecords
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.devices.cpu.scheduler import SPINNING
 from kerneltrial.inputs.calls import ResolvedLaunch
@@ -34,16 +35,17 @@ def run_together(
         if held > MOST_BYTES:
             raise unsupported_feature(f"a cooperative launch whose blocks hold more than {MOST_BYTES} bytes together")
     prints = Prints() if kernel.prints else None
+    records = GlobalRecords(kernel, launch, arena)
     for worker in workers:
-        worker.set(**(prints.fields() if prints else {}))
-    finding = None
+        worker.set(**(prints.fields() if prints else {}), **records.fields())
+    finding, time = None, 0
     going, resume = list(workers), False
     while going and finding is None:
         spinning: list[Worker] = []
         for worker in going:
-            worker.set(budget=max(1, budget - A_TURN) if resume else budget)
+            worker.set(budget=max(1, budget - A_TURN) if resume else budget, time=time)
             result = worker.step(resume)
-            budget = worker.get("budget")
+            budget, time = worker.get("budget"), worker.get("time")
             if result == SPINNING:
                 spinning.append(worker)
             elif result:
@@ -51,6 +53,6 @@ def run_together(
                 break
         going, resume = spinning, True
     return Launched(
-        finding, budget, sum(w.get("barriers") for w in workers), workers[0].shared_bytes, blocks_checked=False,
+        finding, budget, sum(w.get("barriers") for w in workers), workers[0].shared_bytes, records.checked,
         noncoherent=any(w.get("noncoherent") for w in workers), prints=prints,
     )  # fmt: skip

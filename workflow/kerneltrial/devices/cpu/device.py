@@ -25,8 +25,6 @@ ARCH = "sm_80"
 """PTX is compiled for this architecture: the newest whose instructions the table covers."""
 
 _LONGEST_PRINT = 1500
-# What a level leaves unchecked in every call. In which cases it asked for `bounds` alone, the judge knows and says.
-_UNCHECKED: dict[Level, tuple[str, ...]] = {"all": ("races within a block in global memory",)}
 
 
 def open_cpu() -> "OpenedCpu":
@@ -108,7 +106,7 @@ class LoadedCpu:
             findings=tuple(findings),
             unchecked=tuple(
                 Finding(reason=Reason.CHECK_ABSENT, detail=f"not checked on cpu: {what}")
-                for what in (*_UNCHECKED.get(conditions.checks, ()), *self._unlooked(call, ended, conditions.checks))
+                for what in self._unlooked(call, ended, conditions.checks)
             ),
         )
 
@@ -117,14 +115,12 @@ class LoadedCpu:
         found = self._printed(ended)
         if level != "all":
             return found
-        if not all(launched.blocks_checked for launched in ended.launched):
-            found.append(
-                "races between blocks in global memory: a cooperative launch, too many blocks, or too much memory"
-            )
+        if not all(launched.races_checked for launched in ended.launched):
+            found.append("races in global memory: too many blocks and threads, or too much memory")
         if any(launched.noncoherent for launched in ended.launched):
             found.append("loads by ld.global.nc (__ldg) of memory that the call writes: a card may give older bytes")
         if any((k := self._kernel_of(launch, level)) and k.partial_barriers for launch in call.launches):
-            found.append("races in shared memory between threads that a barrier of some threads does not order")
+            found.append("races within a block between threads that a barrier of some threads does not order")
         return found
 
     def _printed(self, ended: "_Ended") -> list[str]:

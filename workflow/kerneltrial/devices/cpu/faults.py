@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.asynchronous import ENTRIES
 from kerneltrial.devices.cpu.kernel import Kernel
@@ -60,7 +61,7 @@ def _meaning(fault: Fault, kernel: Kernel, arena: Arena, shared_bytes: int) -> t
             what = f"shared {_word(site)} of {site.size} bytes at offset {fault.address} races with {with_whom}"
             return Reason.SHARED_RACE, what
         case at.GLOBAL_RACE:
-            return Reason.GLOBAL_RACE, _between_blocks(fault, arena)
+            return Reason.GLOBAL_RACE, _in_global(fault, arena)
         case at.NEVER_WRITTEN:
             what = f"shared read of {site.size} bytes at offset {fault.address}, which the block never wrote"
             return Reason.UNINITIALISED_READ, what
@@ -82,12 +83,14 @@ def _meaning(fault: Fault, kernel: Kernel, arena: Arena, shared_bytes: int) -> t
     return _access(fault, kernel, arena, shared_bytes)
 
 
-def _between_blocks(fault: Fault, arena: Arena) -> str:
-    site, number = fault.site, fault.other - 1
+def _in_global(fault: Fault, arena: Arena) -> str:
+    site, number = fault.site, (fault.other >> 32) - 1
     x, y, _ = fault.grid
-    other = _triple((number % x, number // x % y, number // (x * y)))
+    other = (number % x, number // x % y, number // (x * y))
     place = _place(arena, (fault.address - at.GLOBAL_BASE) % (1 << 64))
-    return f"global {_word(site)} of {site.size} bytes {place} races with block {other}: nothing orders them"
+    whom = races_global.other_in_words(fault.other)
+    whom = f"{whom} of its block" if other == fault.block else f"block {_triple(other)}, {whom}"
+    return f"global {_word(site)} of {site.size} bytes {place} races with {whom}: nothing orders them"
 
 
 def _word(site: Site) -> str:

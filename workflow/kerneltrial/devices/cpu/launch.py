@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.arena import Arena, _aligned
 from kerneltrial.devices.cpu.faults import Fault, explain
 from kerneltrial.devices.cpu.kernel import Kernel
@@ -15,6 +14,7 @@ from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.printing import Prints
 from kerneltrial.devices.cpu.races import RECORD_BYTES
+from kerneltrial.devices.cpu.records_global import GlobalRecords
 from kerneltrial.devices.cpu.refusals import unsupported_feature
 from kerneltrial.devices.cpu.turns import turns
 from kerneltrial.devices.device import Refused
@@ -29,7 +29,7 @@ _MAX_BLOCK = (1024, 1024, 64)
 @dataclass
 class Launched:
     """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed, and whether
-    races between blocks were looked for (or could not be: there is one block).
+    the launch is not too large to look for races in global memory.
 
     `noncoherent`: under all checks, such a load met memory that the launch may write; a card may give older bytes.
     `prints` is what a kernel that can print did print.
@@ -39,7 +39,7 @@ class Launched:
     budget: int
     barriers: int
     shared_bytes: int
-    blocks_checked: bool
+    races_checked: bool
     noncoherent: bool
     prints: Prints | None = None
 
@@ -136,30 +136,6 @@ def _of_kernel(kernel: Kernel) -> dict[str, int]:
     }
 
 
-class _BetweenBlocks:
-    """Memory for the check of races between blocks; none where it is not asked for, needed, or would be too much."""
-
-    def __init__(self, kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> None:
-        blocks = number_of_blocks(launch)
-        fits = blocks <= races_global.MAX_BLOCKS and arena.memory.size <= races_global.MAX_BYTES
-        self.checked = blocks == 1 or fits
-        self._shift = kernel.global_shift
-        self._on = kernel.level == "all" and fits and blocks > 1
-        granules = (arena.memory.size >> self._shift) + 1 if self._on else 0
-        self._shadow = np.zeros(granules * races_global.RECORD_BYTES, np.uint8)
-        self._releases = np.zeros(blocks + 1 if self._on else 0, np.int32)
-
-    def fields(self) -> dict[str, int]:
-        """Fields of the block's state."""
-        if not self._on:
-            return {}
-        return {
-            "global_shadow": self._shadow.ctypes.data,
-            "global_shift": self._shift,
-            "releases": self._releases.ctypes.data,
-        }
-
-
 class Worker:
     """State, contexts and shared memory of the blocks `first` to before `end`, to be run one after the other."""
 
@@ -251,14 +227,14 @@ def run_launch(
     kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, tallies: Tallies | None = None
 ) -> Launched:
     """Run one launch that `refusal` has nothing against, block by block; a kernel that counts adds to `tallies`."""
-    between_blocks = _BetweenBlocks(kernel, launch, arena)
+    records = GlobalRecords(kernel, launch, arena)
     worker = Worker(kernel, launch, arena, budget, range(number_of_blocks(launch)))
-    worker.set(**(tallies.fields() if tallies else {}), **between_blocks.fields())
+    worker.set(**(tallies.fields() if tallies else {}), **records.fields())
     prints = Prints() if kernel.prints else None
     worker.set(**(prints.fields() if prints else {}))
     finding = None if worker.run() else worker.finding()
     return Launched(
-        finding, worker.get("budget"), worker.get("barriers"), worker.shared_bytes, between_blocks.checked,
+        finding, worker.get("budget"), worker.get("barriers"), worker.shared_bytes, records.checked,
         bool(worker.get("noncoherent")), prints,
     )  # fmt: skip
 

@@ -17,7 +17,9 @@ _BLOCK_FIELDS = (
     "context_bytes", "public_bytes", "local_offset", "local_bytes", "thread", "poison", "check_exits",
     "counters", "log", "log_lengths", "log_stride", "log_capacity", "sizes", "totals", "barriers",
     "after_pass", "suspect", "suspect_address", "suspect_thread", "ring_offset",
-    "time", "fence_time", "acquired", "block_number", "releases", "global_shadow", "global_shift",
+    "time", "epoch_time", "acquired_last", "acquired_before", "knows", "knows_since", "fenced", "fenced_card", "fences",
+    "fence_log", "covered", "covered_words", "covered_time", "published", "published_rows", "places", "places_used_at",
+    "places_most", "block_number", "global_shadow", "global_shift",
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent",
     "block_stride", "block_shift", "warp_stride", "warp_shift",
     "first_block", "end_block", "read_mask", "marks", "workspace", "prints",
@@ -42,7 +44,13 @@ the warp barriers that it passed, `GROUP` the lanes that took part in its last c
 predicate; `VOTES` is how many of the `VOTERS` that its last barrier released brought one.
 """
 VOTE_SHIFT = 16
-PUBLIC = 64
+ACQUIRED, MET, WARP_MET, FENCED, FENCE_AT, FENCED_AT_ALL = range(64, 88, 4)
+"""Times (see `order`): when the thread last made a strong read, or met one that had; when it met others of its warp at
+a collective or barrier, and at a barrier alone; when it fenced for the card (`FENCE_AT`: where that is in the log), or
+at all."""
+KNOWS = 88
+"""64 bits: places of which the thread knows a strong read."""
+PUBLIC = 96
 """Offset of the words that a lane hands to a collective; as many bytes of visible ones follow."""
 
 DONE, AT_BARRIER, AT_COLLECTIVE, AT_WARP_BARRIER, RUNNABLE, AT_MEETING, AT_SPIN, FAILED = 0, 1, 2, 3, 4, 5, 6, -1

@@ -9,7 +9,7 @@ from kerneltrial.devices.cpu.access import Access
 from kerneltrial.devices.cpu.forms import Form
 from kerneltrial.devices.cpu.ir import Body
 from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan, flush
-from kerneltrial.devices.cpu.lower_memory import published
+from kerneltrial.devices.cpu.lower_memory import fenced
 from kerneltrial.devices.cpu.syntax import WIDTHS, Instruction, Memory, Sink
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def _atomic(g: Generator, instruction: Instruction, f: Fields) -> None:
     type_ = f["t"]
     width = WIDTHS[type_]
     space = {"": "generic", ".shared::cta": "shared"}.get(f["space"], f["space"].lstrip("."))
-    if f["sem"] in (".release", ".acq_rel") and f["scope"] != ".cta":
-        published(g)
+    if f["sem"] in (".release", ".acq_rel"):
+        fenced(g, f["scope"])
     values = [g.value(operand, type_, instruction) for operand in operands]
     access = Access(g, instruction, space, "update", width // 8)
     pointer, shared = access.pointer_and_space(g.address(memory, instruction))

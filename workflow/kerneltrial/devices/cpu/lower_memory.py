@@ -103,7 +103,7 @@ def _store(g: Generator, instruction: Instruction, f: Fields) -> None:
     if len(items) != lanes or (lanes > 1) != isinstance(source, Vector):
         raise unsupported_instruction(f"{instruction.opcode} with {len(items)} registers", instruction.line)
     if f.get("sem", "").startswith(".release"):
-        published(g)
+        fenced(g, f["sem"])
     values = []
     for item in items:
         if isinstance(item, Register) and WIDTHS[g.function.registers[item.index]] < width:
@@ -177,16 +177,16 @@ def _isspacep(g: Generator, instruction: Instruction, f: Fields) -> None:
     g.assign(target, "pred", result, instruction)
 
 
-def published(g: Generator) -> None:
-    """Under all checks: note a fence for the whole card."""
+def fenced(g: Generator, scope: str) -> None:
+    """Under all checks: note a fence, and whether it is for the whole card."""
     if g.level == "all":
-        g.body.call("void", "kt_fence", ("ptr", "%blk"))
+        card = "false" if scope.endswith("cta") else "true"
+        g.body.call("void", "kt_fence", ("ptr", "%blk"), ("ptr", "%ctx"), ("i1", card))
 
 
 def _fence(g: Generator, instruction: Instruction, f: Fields) -> None:
     """Threads run one after the other and write through, so that only the check of races has to know."""
-    if f["scope"] != "cta":
-        published(g)
+    fenced(g, f["scope"])
 
 
 def _nothing(g: Generator, instruction: Instruction, f: Fields) -> None:

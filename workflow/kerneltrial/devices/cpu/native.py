@@ -10,6 +10,7 @@ from typing import Any
 from kerneltrial.devices.cpu import (
     asynchronous,
     barriers,
+    order,
     printing,
     races,
     races_global,
@@ -162,6 +163,7 @@ def _runtime_text() -> str:
         *scheduler.PARTS,
         races.kt_shared,
         printing.kt_print,
+        *order.PARTS,
         *races_global.PARTS,
         *tally.PARTS,
         *copies,

@@ -67,7 +67,7 @@ def _try(kernel: Kernel, launch: ResolvedLaunch, arena: Arena, budget: int, coun
         kernel.shares = True
         return None
     barriers = sum(worker.get("barriers") for worker in workers)
-    return Launched(None, budget - spent, barriers, workers[0].shared_bytes, blocks_checked=True, noncoherent=False)
+    return Launched(None, budget - spent, barriers, workers[0].shared_bytes, races_checked=True, noncoherent=False)
 
 
 def _run_all(workers: list[Worker]) -> list[bool]:

@@ -6,7 +6,11 @@ released together, or the block is deadlocked. The order is fixed, so a run is d
 shuffled (`turns`): blocks of a grid, warps of a block and lanes of a warp then come as on a card they may.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kerneltrial.devices.cpu import layout as at
+from kerneltrial.devices.cpu import order
 from kerneltrial.devices.cpu.barriers import BARRIERS, BLOCK_PARAMETERS, bump, context_of, fault
 from kerneltrial.devices.cpu.ir import Body
 
@@ -81,18 +85,46 @@ def _meet(b: Body) -> str:
 def _set_free(b: Body, group: str, collective: str) -> None:
     """Make the lanes of `group` runnable, with each other's words in view; a warp barrier starts a warp epoch."""
     public = b.field("%blk", at.BLOCK["public_bytes"], "i64")
+    checked = b.op(f"icmp ne i64 {b.field('%blk', at.BLOCK['check_exits'], 'i64')}, 0")
+    with b.when(checked):
+        _join(b, group, collective)
+    with _each_of(b, group) as context:
+        b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
+        b.set_field(context, at.GROUP, "i32", group)
+        step = b.op(f"select i1 {collective}, i32 0, i32 1")
+        epoch = b.op(f"add i32 {b.field(context, at.WARP_EPOCH, 'i32')}, {step}")
+        b.set_field(context, at.WARP_EPOCH, "i32", epoch)
+        words = b.op(f"getelementptr i8, ptr {context}, i64 {at.PUBLIC}")
+        visible = b.op(f"getelementptr i8, ptr {words}, i64 {public}")
+        b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", visible), ("ptr", words), ("i64", public), ("i1", "false"))
+
+
+@contextmanager
+def _each_of(b: Body, group: str) -> Iterator[str]:
+    """The contexts of the lanes in `group`."""
     with b.loop("%lo", "%hi") as lane:
         bit = b.op(f"lshr i32 {group}, {b.op(f'sub i32 {lane}, %lo')}")
         with b.when(b.op(f"trunc i32 {bit} to i1")):
-            context = context_of(b, lane)
-            b.set_field(context, at.STATUS, "i32", at.RUNNABLE)
-            b.set_field(context, at.GROUP, "i32", group)
-            step = b.op(f"select i1 {collective}, i32 0, i32 1")
-            epoch = b.op(f"add i32 {b.field(context, at.WARP_EPOCH, 'i32')}, {step}")
-            b.set_field(context, at.WARP_EPOCH, "i32", epoch)
-            words = b.op(f"getelementptr i8, ptr {context}, i64 {at.PUBLIC}")
-            visible = b.op(f"getelementptr i8, ptr {words}, i64 {public}")
-            b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", visible), ("ptr", words), ("i64", public), ("i1", "false"))
+            yield context_of(b, lane)
+
+
+def _join(b: Body, group: str, collective: str) -> None:
+    """What one of these lanes knows of other blocks, all know (`order`): a shuffle hands on what a flag said.
+
+    Within the block only a barrier orders them.
+    """
+    now = order.tick(b)
+    acquired, known = b.variable("i32", 0), b.variable("i64", 0)
+    with _each_of(b, group) as context:
+        own = b.field(context, at.ACQUIRED, "i32")
+        acquired.set(b.call("i32", "llvm.umax.i32", ("i32", acquired.get()), ("i32", own)))
+        known.set(b.op(f"or i64 {known.get()}, {b.field(context, at.KNOWS, 'i64')}"))
+    with _each_of(b, group) as context:
+        b.set_field(context, at.ACQUIRED, "i32", acquired.get())
+        b.set_field(context, at.KNOWS, "i64", known.get())
+        b.set_field(context, at.MET, "i32", now)
+        before = b.field(context, at.WARP_MET, "i32")
+        b.set_field(context, at.WARP_MET, "i32", b.op(f"select i1 {collective}, i32 {before}, i32 {now}"))
 
 
 SPINNING = 2
@@ -180,6 +212,7 @@ def run_block() -> tuple[str, Body]:
     with b.when(_all_at_one(b, seen.get())):
         bump(b, "barriers")
         bump(b, "epoch")
+        order.new_epoch(b)
         waiting = b.op(f"and i32 {seen.get()}, {-(1 << at.AT_PLAIN)}")
         go.set(b.call("i32", "llvm.cttz.i32", ("i32", waiting), ("i1", "false")))
         b.jump(start)
@@ -187,6 +220,7 @@ def run_block() -> tuple[str, Body]:
     waiting = b.op("call i32 @at_barrier(ptr %blk, ptr %contexts, i32 %n)")
     _return_if_not(b, b.op(f"icmp sge i32 {waiting}, 0"))
     bump(b, "epoch")
+    order.new_epoch(b)
     b.branch(b.op(f"icmp eq i32 {waiting}, 0"), end, start)
     b.place(end)
     b.do("ret i32 0")
@@ -233,6 +267,7 @@ def start_block() -> tuple[str, Body]:
     arrivals = b.op(f"getelementptr i8, ptr %blk, i64 {at.BLOCK['arrived']}")
     b.call("void", "llvm.memset.p0.i64", ("ptr", arrivals), ("i8", 0), ("i64", 8 * BARRIERS), ("i1", "false"))
     b.set_field("%blk", at.BLOCK["block_epoch"], "i64", bump(b, "epoch"))
+    order.start(b)
     poison = b.op(f"trunc i64 {b.field('%blk', at.BLOCK['poison'], 'i64')} to i8")
     shared = b.field("%blk", at.BLOCK["shared"], "ptr")
     size = b.field("%blk", at.BLOCK["shared_bytes"], "i64")
@@ -245,6 +280,7 @@ def start_block() -> tuple[str, Body]:
         b.set_field(context, at.WARP_EPOCH, "i32", 0)
         for part in (at.COPY_HEAD, at.COPY_TAIL, at.COPY_GROUP):
             b.set_field(context, part, "i32", 0)
+        order.forget(b, context)
         memory = b.op(f"getelementptr i8, ptr {context}, i64 {local}")
         b.call("void", "llvm.memset.p0.i64", ("ptr", memory), ("i8", poison), ("i64", local_bytes), ("i1", "false"))
     b.do("ret i1 true")
@@ -269,8 +305,7 @@ def run_grid() -> tuple[str, Body]:
         for axis, index in zip("xyz", indices, strict=True):
             b.set_field("%blk", at.BLOCK[f"ctaid.{axis}"], "i64", b.op(index))
         number = b.op(f"add i64 {linear}, 1")
-        for name, value in (("block_number", number), ("fence_time", "0"), ("acquired", "0")):
-            b.set_field("%blk", at.BLOCK[name], "i64", value)
+        b.set_field("%blk", at.BLOCK["block_number"], "i64", number)
         _return_if_not(b, b.op(f"call i1 @start_block({BLOCK_PARAMETERS})"))
         result = b.op(f"call i32 @run_block({BLOCK_PARAMETERS}, i32 -1)")
         with b.when(b.op(f"icmp ne i32 {result}, 0")):

@@ -1,0 +1,53 @@
+"""Memory for the check of races in global memory: records of who touched what, and what blocks have published."""
+
+import math
+
+import numpy as np
+
+from kerneltrial.devices.cpu import order, races_global
+from kerneltrial.devices.cpu.arena import Arena
+from kerneltrial.devices.cpu.kernel import Kernel
+from kerneltrial.inputs.calls import ResolvedLaunch
+
+
+class GlobalRecords:
+    """Of one launch; none where they are not asked for, or would be too much. `checked`: they are not too much.
+
+    The launch's workers share them; each has a log of fences of its own.
+    """
+
+    def __init__(self, kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> None:
+        blocks, threads = math.prod(launch.grid), math.prod(launch.block)
+        self._words, self._rows = order.covered_words(threads), blocks + 1
+        of_place = 4 * self._rows * self._words
+        fits = blocks <= races_global.MAX_BLOCKS and arena.memory.size <= races_global.MAX_BYTES
+        self._places = min(order.MAX_PLACES, races_global.MAX_BYTES // of_place)
+        self.checked = fits and self._places > 0
+        self._on = kernel.level == "all" and self.checked
+        self._shift = kernel.global_shift
+        granules = (arena.memory.size >> self._shift) + 1 if self._on else 0
+        self._records = np.zeros(granules * races_global.RECORD_BYTES, np.uint8)
+        self._published = np.zeros(self._places * self._rows * self._words if self._on else 0, np.int32)
+        self._table = np.zeros(order.MAX_PLACES * order.PLACE_BYTES, np.uint8)
+        self._used = np.zeros(1, np.int64)
+        self._of_workers: list[np.ndarray] = []
+
+    def fields(self) -> dict[str, int]:
+        """Fields of one worker's state."""
+        if not self._on:
+            return {}
+        log = np.zeros(order.LOG_ENTRIES * order.ENTRY_BYTES, np.uint8)
+        covered = np.zeros(self._words, np.int32)
+        self._of_workers += [log, covered]
+        return {
+            "global_shadow": self._records.ctypes.data,
+            "global_shift": self._shift,
+            "published": self._published.ctypes.data,
+            "published_rows": self._rows,
+            "places": self._table.ctypes.data,
+            "places_used_at": self._used.ctypes.data,
+            "places_most": self._places,
+            "covered": covered.ctypes.data,
+            "covered_words": self._words,
+            "fence_log": log.ctypes.data,
+        }
