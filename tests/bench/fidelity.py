@@ -24,6 +24,7 @@ from statistics import median
 from typing import Any
 
 from fidelity_kernels import Subject, binaries, subjects
+from fidelity_witness import PLACEMENTS, PROFILED
 
 from kerneltrial.devices.cuda.clocks import batch_graph, rough_us
 from kerneltrial.devices.cuda.device import CudaDevice, load_module, open_cuda
@@ -48,9 +49,11 @@ def main() -> int:
     arguments = parser.parse_args()
     table: dict[str, Figures] = {subject.name: {} for subject in subjects()}
     notes: list[str] = []
+    spreads: Figures = {}
     for name, ways in witness(notes).items():
         for way, column in WITNESSES.items():
             table[name][column] = (ways[way][0], ways[way][1])
+        spreads[name] = (ways["stream"][2], ways["stream"][3])
     profiled = {mode: by_ncu(arguments.ncu, mode, notes) for mode in ("none", "all")}
     for name in table:
         if name in profiled["none"] and name in profiled["all"]:
@@ -74,6 +77,10 @@ def main() -> int:
         table[subject.name]["throughput"] = (throughput_us(card, subject, code[subject.source]), float("nan"))
     bad = show(table)
     notes += apart(table)
+    notes += [
+        f"{name}: the witness on {PLACEMENTS} sets of buffers lies {warm:.3f} us apart warm, {cold:.3f} cold"
+        for name, (warm, cold) in spreads.items()
+    ]
     print("\nwhat `auto` chose:", *(f"  {name}: {choice}" for name, choice in choices.items()), sep="\n")
     print(*notes, sep="\n")
     if "OUT" in os.environ:
@@ -101,13 +108,13 @@ def by_ncu(ncu: str, cache: str, notes: list[str]) -> dict[str, float]:
         return {}
     rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
     durations = [float(row["Metric Value"].replace(",", "")) / 1000 for row in rows]
-    wanted = sum(8 * len(subject.call.launches) for subject in subjects())
+    wanted = sum(PROFILED * len(subject.call.launches) for subject in subjects())
     if len(durations) != wanted:
         notes.append(f"ncu --cache-control {cache} gave {len(durations)} kernels, not {wanted}: {done.stderr[-300:]}")
         return {}
     found: dict[str, float] = {}
     for subject in subjects():
-        own = [durations.pop(0) for _ in range(8 * len(subject.call.launches))]
+        own = [durations.pop(0) for _ in range(PROFILED * len(subject.call.launches))]
         if len(subject.call.launches) == 1:
             found[subject.name] = median(own[1:])
     return found

@@ -1,16 +1,18 @@
 """An independent witness of how long kernels take: plain launches, and CUPTI's own records or a profiler around them.
 
-    python tests/bench/fidelity_witness.py --cupti      prints a JSON object: name -> way -> [warm us, cold us]
+    python tests/bench/fidelity_witness.py --cupti      prints a JSON object: name -> way -> figures
     ncu ... python tests/bench/fidelity_witness.py      launches each plan a few times and prints nothing
 
 Nothing of the trial's clocks is used: kernels are launched one by one on a stream (`stream`), or the same launches are
-captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream.
+captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream. Where
+buffers happen to lie in memory makes a difference, so each plan is seen on a few sets of buffers: figures are
+the medians over these, warm and cold, in microseconds, and how far they lie apart.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
@@ -23,7 +25,7 @@ from kerneltrial.devices.cuda.memory import Guarded, given_bytes, settle
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
 
-WARM_UP, TIMED, PROFILED = 20, 60, 12
+WARM_UP, TIMED, PROFILED, PLACEMENTS = 20, 60, 12, 3
 SETS = 2  # as in fidelity.py
 
 
@@ -138,6 +140,15 @@ def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> 
     return told
 
 
+def over_placements(plans: Sequence[dict[str, tuple[float, float]]]) -> dict[str, list[float]]:
+    """By the way of launching: medians warm and cold over the same plan in several places, and their ranges."""
+    found = {}
+    for way in plans[0]:
+        columns = list(zip(*(one[way] for one in plans), strict=True))
+        found[way] = [median(column) for column in columns] + [max(column) - min(column) for column in columns]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cupti", action="store_true")
@@ -148,14 +159,16 @@ def main() -> None:
     sweep = sweeper(modules["streams.cu"], context)
     told = {}
     for subject in subjects():
-        plan = Plan(subject, modules[subject.source], context.queue.stream)
+        stream, module = context.queue.stream, modules[subject.source]
+        plans = [Plan(subject, module, stream) for _ in range(1 if records is None else PLACEMENTS)]
         if records is None:
             for _ in range(PROFILED):
-                plan.run()
+                plans[0].run()
             context.queue.wait()
         else:
-            told[subject.name] = seen(plan, sweep, records, context)
-        plan.free()
+            told[subject.name] = over_placements([seen(plan, sweep, records, context) for plan in plans])
+        for plan in plans:
+            plan.free()
     if records is not None:
         json.dump(told, sys.stdout)
 

@@ -100,6 +100,11 @@ def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkey
         assert told[way] == pytest.approx((5.0 + gap, 6.5 + gap), abs=0.07)
 
 
+def test_the_witness_tells_the_median_of_its_placements_and_how_far_they_lie_apart():
+    plans = [{"stream": (1.0, 5.0)}, {"stream": (1.2, 4.0)}, {"stream": (1.1, 4.5)}]
+    assert fidelity_witness.over_placements(plans)["stream"] == pytest.approx([1.1, 4.5, 0.2, 1.0])
+
+
 def test_each_clock_is_held_against_the_plan_as_it_launches_it():
     figures = {"witness": (9.3, 17.3), "in a graph": (8.2, 16.2), "graph": (8.3, 17.1), "cupti": (9.2, 16.2)}
     marks = {name: [fidelity.judged(figures, name, index) for index in (0, 1)] for name in figures}
