@@ -38,8 +38,9 @@ NAN = float("nan")
 
 def measure(arguments: argparse.Namespace, folder: Path, until: float) -> None:
     """A child: every family in turn, a file each; what would begin after `until` is left out."""
-    device = probe()
-    with ProcessPoolExecutor(14, mp_context=mp.get_context("fork")) as pool:  # before the card is open
+    with ProcessPoolExecutor(14, mp_context=mp.get_context("fork")) as pool:
+        pool.submit(int).result()  # forks, before the driver is there
+        device = probe()
         entries = {name: entries_of(name, FAMILIES[name], device, arguments.limit) for name in arguments.names}
         futures = {}
         for name, found in entries.items():

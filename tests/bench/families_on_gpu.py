@@ -70,11 +70,12 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], st
     from kerneltrial.devices.cuda.probe import probe
 
     began = time.perf_counter()
-    device = probe()
     contract = read_contract(ROOT / "kernels" / name / "contract.yaml")
-    entries = entries_of(name, FAMILIES[name], device, arguments.limit)
-    # Processes, as NVRTC compiles one source at a time in each; forked before torch is there and the card is open.
+    # Processes, as NVRTC compiles one source at a time in each; forked before the driver and torch are there.
     with ProcessPoolExecutor(arguments.compilers, mp_context=mp.get_context("fork")) as pool:
+        pool.submit(int).result()
+        device = probe()
+        entries = entries_of(name, FAMILIES[name], device, arguments.limit)
         futures = [pool.submit(built, e.source, device.arch, contract.options) for e in entries]
         import torch
 
