@@ -145,6 +145,16 @@ def make_trial() -> Callable[[Path], Trial]:
     return make
 
 
+@pytest.fixture
+def clone(tmp_path: Path) -> Trial:
+    """What a clone needs for the default trial, in a folder of its own, to be changed."""
+    for name in ("kernels/matmul_f32", "cases/matmul_f32", "profiles", "workflow/rules"):
+        shutil.copytree(CLONE / name, tmp_path / name)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(CLONE / name, tmp_path)
+    return Trial(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with keys of a reviewer, the team and a stranger, and `signers`, the reader's own file of keys."""

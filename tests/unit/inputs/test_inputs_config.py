@@ -285,7 +285,7 @@ def test_the_oracle_is_asked_once_before_the_lock(trial: Any) -> None:
 
 @pytest.fixture
 def of_files(trial: Any) -> Any:
-    trial.edit("config.yaml", proposer="files")
+    trial.edit("config.yaml", proposer="files", languages=["cuda_cpp", "numba_cuda"])
     return trial
 
 
@@ -304,6 +304,19 @@ def test_candidates_are_looked_for_before_any_job(of_files: Any) -> None:
     assert "candidates: kernels/matmul_f32/candidates holds no NAME.cu or NAME.py" in refused(of_files)
     (folder / "README.md").write_text("nothing to try yet")
     assert "holds no NAME.cu or NAME.py" in refused(of_files)
+
+
+def test_a_language_that_is_not_admitted_is_said_before_any_job(trial: Any) -> None:
+    trial.edit("config.yaml", space="kernels/matmul_f32/space_numba.yaml")
+    assert refused(trial) == (
+        "space: kernels/matmul_f32/space_numba.yaml is numba_cuda, which the config does not admit; "
+        "set languages: [cuda_cpp, numba_cuda]"
+    )
+    trial.edit("config.yaml", proposer="files")
+    assert "candidates: kernels/matmul_f32/candidates/tiled.py is numba_cuda, which" in refused(trial)
+    for proposer, languages in (("search", ["numba_cuda"]), ("files", ["numba_cuda", "cuda_cpp"])):
+        trial.edit("config.yaml", proposer=proposer, languages=languages)
+        check(yaml.safe_load(trial.path("config.yaml").read_text()), trial.folder)
 
 
 def test_an_entry_that_is_not_in_the_source_is_said_of_the_plan(trial: Any) -> None:

@@ -126,13 +126,15 @@ def check_files(config: Config, folder: Path, where: str) -> None:
     InputProblem
         One line: contract, cases, plans, kernels, holdout, candidates or workload that contradict each other.
     """
-    from kerneltrial.inputs.candidates import check_candidates
+    from kerneltrial.inputs.candidates import check_candidates, check_space_language
     from kerneltrial.inputs.trial import check_workload, read_trial  # numpy comes with it
 
     inputs = read_trial(sources(config, folder), folder)
     check_workload(config.workload, inputs.cases, where)
     if config.proposer == "files":
-        check_candidates(config.candidates, folder)
+        check_candidates(config.candidates, folder, config.languages)
+    if config.proposer == "search":
+        check_space_language(config.space, folder, config.languages)
 
 
 def _converted(document: dict[str, Any], where: str) -> Config:

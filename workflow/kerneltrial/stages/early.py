@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from kerneltrial.build.preloading import preload as compilers
 from kerneltrial.devices.preloading import preload as devices
@@ -40,7 +41,7 @@ def _names(job: Job) -> tuple[str, ...]:
     if kind is not None:
         return devices(kind, vendors=job.stage == "confirm")
     if job.stage == "propose" and _search_compiles(job):
-        return compilers({"cuda_cpp"})
+        return compilers({_language(job.source("space"))})
     if job.stage == "build":
         return compilers({candidate.language for candidate in job.record("propose", Proposal).candidates})
     return ()
@@ -50,3 +51,12 @@ def _search_compiles(job: Job) -> bool:
     """Whether the proposer is the search on a card, which has drafts compiled before it chooses."""
     lock = envelopes.read(job.folder / "lock.json")
     return lock is not None and lock.body["proposer"] == "search" and lock.body["device"]["kind"] == "cuda"
+
+
+def _language(space: Path) -> str:
+    """What a space is written in; what is wrong with the file is said by whoever searches it."""
+    from kerneltrial.inputs.documents import read_document
+
+    document = read_document(space)
+    language = document.get("language") if isinstance(document, dict) else None
+    return "numba_cuda" if language == "numba_cuda" else "cuda_cpp"

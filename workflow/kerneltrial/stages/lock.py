@@ -12,6 +12,7 @@ from kerneltrial.inputs.lock import Identity, assemble, file_digests
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.inputs.trial import read_trial
+from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.device import Device
 from kerneltrial.records.lock import Lock
 from kerneltrial.sandbox import means
@@ -38,6 +39,8 @@ def run(job: Job) -> Lock:
     )
     lock = assemble(_given(job, earlier), inputs, _runs(job, _device(job, earlier)), identity)
     _require_goal(lock)
+    if lock.proposer == "search":
+        open_search(job.source("space"), lock.cases, lock.device, lock.seed)  # what is wrong with it is said now
     check_room_in_l2(lock.cases, lock.contract, int(lock.device.fingerprint.get("l2_bytes", 0)))
     if earlier and canonical(earlier[-1]) != canonical(lock):
         raise StoreProblem(
