@@ -69,6 +69,45 @@ def test_a_matmul_plan_holds_for_every_shape(parameters: dict[str, int]) -> None
         )
 
 
+@pytest.mark.parametrize("parameters", _spread("matmul_large_f32", 150), ids=_id)
+def test_a_large_products_scratch_holds_what_its_blocks_leave(parameters: dict[str, int]) -> None:
+    for m, n, k in product(SIZES, repeat=3):
+        call = _call("matmul_large_f32", parameters, {"m": m, "n": n, "k": k})
+        (launch,) = call.launches
+        partial, tickets = (b for b in call.buffers if b.role == "scratch")
+        tile = parameters["BM"] * parameters["BN"]
+        tiles, steps = -(-m // parameters["BM"]) * -(-n // parameters["BN"]), -(-k // parameters["BK"])
+        if parameters["SPLIT"] == 0:  # stream-K: no block without a step, and two partial tiles of each at most
+            assert 1 <= launch.grid[0] <= tiles * steps
+            assert partial.shape[0] >= 2 * launch.grid[0] * tile
+            assert tickets.shape[0] >= tiles
+            continue
+        assert launch.grid[0] == tiles
+        assert 1 <= launch.grid[1] <= min(parameters["SPLIT"], steps)
+        if launch.grid[1] > 1:
+            assert partial.shape[0] >= launch.grid[0] * launch.grid[1] * tile
+            assert tickets.shape[0] >= tiles
+
+
+@pytest.mark.parametrize("name", ["matmul_f16", "matmul_bf16"])
+def test_a_wgmma_plan_holds_for_every_shape(name: str) -> None:
+    for parameters in [c for c in _space(name).configurations if c["WGMMA"] == 1][::5]:
+        high = parameters["BM"] * parameters["CLUSTER"]
+        for m, n, k in product(SIZES, repeat=3):
+            call = _call(name, parameters, {"m": m, "n": n, "k": k})
+            (launch,) = call.launches
+            (maps,) = (b for b in call.buffers if b.role == "scratch")
+            if n % 8 or k % 8:  # TMA wants rows on 16 bytes
+                assert launch.entry == "matmul_any"
+                continue
+            tiles = -(-m // high) * -(-n // parameters["BN"]) * parameters["CLUSTER"]
+            assert launch.entry == "matmul_hopper"
+            assert launch.grid[0] == min(tiles, 132)
+            assert launch.cluster == (parameters["CLUSTER"], 1, 1)
+            assert maps.shape[0] >= 384 * launch.grid[0]
+            assert launch.shared_bytes + 1024 <= 227 * 1024
+
+
 @pytest.mark.parametrize("parameters", _spread("softmax_f32", 100), ids=_id)
 def test_a_softmax_plan_holds_for_every_shape(parameters: dict[str, int]) -> None:
     held = parameters["GROUP"] * parameters["VEC"] * parameters["HOLD"]
