@@ -111,4 +111,7 @@ def test_each_clock_is_held_against_the_plan_as_it_launches_it():
     assert marks == {"witness": [" ", " "], "in a graph": [" ", " "], "graph": [" ", " "], "cupti": [" ", "!"]}
     assert fidelity.judged({**figures, "in a graph": (7.5, 16.2)}, "graph", 0) == "!"
     assert fidelity.judged({**figures, "ncu": (10.3, 16.0)}, "ncu", 0) == "!"
+    many = {**figures, "auto": (8.3, 17.1), "throughput": (8.25, float("nan"))}
+    assert [fidelity.judged(many, "throughput", index) for index in (0, 1)] == [" ", " "]
+    assert fidelity.judged({**many, "auto": (9.2, 17.1)}, "throughput", 0) == "!"
     assert fidelity.apart({"two": figures, "none": {}}) == ["two, warm: graph 8.300 us, on a stream 9.300"]
