@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from trial_pieces import SQUARE, WIDE, Trial, interval, report_inputs
+from trial_pieces import SQUARE, WIDE, Trial, interval, plan, report_inputs
 from trial_stories import go_shaped
 
 from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
@@ -83,6 +83,16 @@ def test_calls_that_find_the_l2_as_stated_stand_beside_warm_and_cold_ones() -> N
     lock = msgspec.structs.replace(GO.lock, cases=msgspec.structs.replace(GO.lock.cases, cases=cases))
     text = page(trial(confirmation=changed.confirmation, lock=lock))
     assert text.count("with b in the L2 and all else in memory 8.500 µs, the baseline's 11.25 µs (1.324×)") == 1
+
+
+@pytest.mark.parametrize(("clock", "said"), [("graph", "timed in CUDA graphs"), ("cupti", "timed on a stream")])
+def test_how_plans_of_several_launches_were_launched_is_told(clock: str, said: str) -> None:
+    assert "a plan of several launches" not in page(GO)
+    cases = tuple(msgspec.structs.replace(case, clock=clock) for case in GO.confirmation.outcome.cases)
+    of_two = msgspec.structs.replace(GO.qualification, baseline_plan=plan(64, 2))
+    text = page(trial(qualification=of_two, confirmation=with_confirmed(cases=cases).confirmation))
+    assert text.count("a plan of several launches takes as long") == 1
+    assert said in text
 
 
 def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:

@@ -52,11 +52,34 @@ def _always(inputs: ReportInputs, say: Say) -> Iterator[str]:
                 "That no timed call profits from an earlier one through scratch of its own. Uninitialised scratch is "
                 "filled before each reading; within one batch of calls it keeps what they leave."
             )
+        if _of_several_launches(inputs):
+            yield _launched_otherwise(inputs, say)
     else:
         yield say(
             "How fast any kernel is. The cpu device interprets kernels and counts what they do; counts rank "
             "candidates, and a GPU may rank them otherwise."
         )
+
+
+def _of_several_launches(inputs: ReportInputs) -> bool:
+    """Whether a call of the baseline or of the best candidate is more than one launch, for some shape."""
+    plans = [inputs.qualification.baseline_plan, *([inputs.best.plan] if inputs.best else [])]
+    return any(len(variant.launches) > 1 for plan in plans for variant in plan.variants)
+
+
+def _launched_otherwise(inputs: ReportInputs, say: Say) -> str:
+    """A plan of two launches took a tenth longer on a stream than in a graph (workflow/adr/0006-clocks.md)."""
+    outcome = inputs.confirmation.outcome
+    clocks = {case.clock for case in outcome.cases} if isinstance(outcome, Confirmed) else {"graph"}
+    if clocks == {"graph"}:
+        return say(
+            "That a plan of several launches takes as long when it is launched on a stream. It was timed in CUDA "
+            "graphs, where launches follow each other more closely."
+        )
+    return say(
+        "That a plan of several launches takes as long in a CUDA graph, where launches follow each other more "
+        "closely. It was timed on a stream."
+    )
 
 
 def _tried(inputs: ReportInputs) -> Iterator[str]:

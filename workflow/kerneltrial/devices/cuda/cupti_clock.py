@@ -164,13 +164,13 @@ def disagreement(cupti_us: Mapping[str, float], graph_us: Mapping[str, float]) -
     """How two clocks differ by more than they may, or empty.
 
     In a graph calls follow each other at once, so its time of a call is the span and the gap before the next. A longer
-    span would mean that recording slows the plan (it can stretch the gap between a plan's own nodes).
+    span would mean that recording slows the call, or that its launches lie further apart on a stream than in a graph.
     """
     for key, graph in graph_us.items():
         cupti = cupti_us[key]
         seen = f"cupti reads {cupti:.3f} us for {key} where a graph needs {graph:.3f} us a call"
         if cupti > graph * (1 + _AGREE) + _AGREE_US:
-            return f"{seen}: recording slows it"
+            return f"{seen}: recording slows it, or launching on a stream does"
         if cupti < graph * (1 - _AGREE) - _GAP_US:
             return f"{seen}: something is missing"
     return ""
