@@ -1,6 +1,7 @@
 """What the page says of how the figures were come by: looks, drift, compilers, counters."""
 
 import html
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,10 +10,12 @@ from trial_pieces import SQUARE, WIDE, Trial, interval, plan, report_inputs
 from trial_stories import go_shaped
 
 from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
-from kerneltrial.records.confirmation import Throughput
+from kerneltrial.records.confirmation import NoWinner, Throughput
 from kerneltrial.records.profile import NoProfile, Profiled
 from kerneltrial.records.residency import AsStated
+from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.render import contents
+from kerneltrial.report.texts import plain
 
 GO = go_shaped()
 
@@ -87,12 +90,21 @@ def test_calls_that_find_the_l2_as_stated_stand_beside_warm_and_cold_ones() -> N
 
 @pytest.mark.parametrize(("clock", "said"), [("graph", "timed in CUDA graphs"), ("cupti", "timed on a stream")])
 def test_how_plans_of_several_launches_were_launched_is_told(clock: str, said: str) -> None:
-    assert "a plan of several launches" not in page(GO)
     cases = tuple(msgspec.structs.replace(case, clock=clock) for case in GO.confirmation.outcome.cases)
-    of_two = msgspec.structs.replace(GO.qualification, baseline_plan=plan(64, 2))
-    text = page(trial(qualification=of_two, confirmation=with_confirmed(cases=cases).confirmation))
+    text = page(with_confirmed(cases=cases))  # its winner adds parts up in a second launch
     assert text.count("a plan of several launches takes as long") == 1
     assert said in text
+
+
+def test_it_is_told_of_the_baseline_too_and_not_where_all_plans_have_one_launch() -> None:
+    of_two = msgspec.structs.replace(GO.qualification, baseline_plan=plan(64, 2))
+    without_a_winner = report_inputs(trial(decision=msgspec.structs.replace(GO.decision, winner=NoWinner(why="none"))))
+    assert without_a_winner.best is None
+    told = [
+        [one.sentence for one in not_shown(replace(without_a_winner, qualification=qualified), plain("en"))]
+        for qualified in (GO.qualification, of_two)
+    ]
+    assert [any("a plan of several launches" in sentence for sentence in one) for one in told] == [False, True]
 
 
 def test_compilers_stand_beside_the_baseline_or_say_why_not() -> None:
