@@ -61,8 +61,22 @@ class Arena:
             self.flags[self.workspace : self.workspace + 8] = at.READABLE | at.WRITABLE | at.WRITTEN
         for placed in self.placed.values():
             self._fill(placed, values)
-        self._guards = self.memory[self.flags == 0]
+        self._unused = self._unused_parts()
+        self._guards = self._unused_memory()
         self._inputs = {p.buffer.name: self._view(p).tobytes() for p in self._of_role("input")}
+
+    def _unused_parts(self) -> list[slice | NDArray[np.intp]]:
+        """Where the bytes without rights lie: what is between buffers as it is, the rest byte by byte."""
+        parts: list[slice | NDArray[np.intp]] = []
+        position = 0
+        for placed in self.placed.values():
+            parts.append(slice(position, placed.start))
+            position = placed.start + placed.size
+        parts.append(np.flatnonzero(self.flags[position:] == 0) + position)
+        return parts
+
+    def _unused_memory(self) -> list[bytes]:
+        return [self.memory[part].tobytes() for part in self._unused]
 
     def _of_role(self, *roles: str) -> list[Placed]:
         return [p for p in self.placed.values() if p.buffer.role in roles]
@@ -113,7 +127,7 @@ class Arena:
 
     def guards_intact(self) -> bool:
         """Whether all that is no buffer and no variable still holds the poison."""
-        return bool(np.array_equal(self.memory[self.flags == 0], self._guards))
+        return self._unused_memory() == self._guards
 
     def scratch_restored(self) -> bool:
         restoring = [p for p in self._of_role("scratch") if p.buffer.initial == "self_restoring"]

@@ -39,7 +39,7 @@ RUNTIME = Effort(
 )  # fmt: skip
 FAST = Effort(("sroa", "simplify_cfg", "dead_code_elimination"), 1)
 """For code that runs long: the host's code for a kernel is as good without the passes left out here."""
-QUICK = Effort(("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "dead_code_elimination"), 0)
+QUICK = Effort(("sroa", "simplify_cfg", "new_gvn", "dead_code_elimination"), 0)
 """For code whose time goes to the checks that it calls; measured by tests/bench/cpu_speed.py."""
 
 
