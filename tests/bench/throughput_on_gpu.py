@@ -59,7 +59,8 @@ def ran(folder: Path, stage: str, given: argparse.Namespace) -> float:
     command = [sys.executable, "-m", "kerneltrial", stage]
     command += [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
     command += ["--iteration", "1"] if stage in ITERATION else []
-    environment = {**os.environ, "PYTHONPATH": str(folder / "workflow")}
+    path = os.pathsep.join(filter(None, (str(folder / "workflow"), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path}
     began = time.monotonic()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
