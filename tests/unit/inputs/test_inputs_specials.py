@@ -94,6 +94,7 @@ def test_a_single_element_may_be_special() -> None:
         ({"specials": ("nan", "nan")}, "names one twice"),
         ({"specials": ("huge",), "high": Decimal(3)}, "huge contradicts the bounds"),
         ({"specials": ("subnormal",), "low": Decimal(0)}, "contradict the bounds"),
+        ({"specials": ("-0",), "low": Decimal(1)}, "-0 contradicts the bounds"),
         ({"specials": ("nan",), "dtype": "int32"}, "only inputs of a float type"),
     ],
 )
@@ -107,6 +108,36 @@ def test_an_output_has_no_specials() -> None:
     of = msgspec.structs.replace(contract(), arguments=(contract().arguments[0], told))
     with pytest.raises(InputProblem, match="only inputs"):
         check_contract(of)
+
+
+def signed(**of_input: Any) -> Contract:
+    return msgspec.structs.replace(contract(**of_input), tolerances={"y": Tolerance(signed_zero=True)})
+
+
+@pytest.mark.parametrize("dtype", LEAST_NORMAL)
+def test_where_the_sign_of_zero_counts_half_of_the_zeros_are_negative(dtype: DType) -> None:
+    values = drawn(signed(dtype=dtype))
+    zeros = values == 0
+    assert 0.4 < np.signbit(values[zeros]).mean() < 0.6
+    plain = drawn(contract(dtype))
+    assert not np.signbit(plain[plain == 0]).any()
+    assert (values[~zeros] == plain[~zeros]).all()
+
+
+def test_negative_zero_can_be_asked_for_and_keeps_to_the_bounds() -> None:
+    asked = drawn(contract(specials=("-0",), low=Decimal(-3), high=Decimal(3)))
+    assert np.signbit(asked[asked == 0]).any()
+    without = drawn(signed(low=Decimal(1), high=Decimal(3)))
+    assert without.min() >= 1
+    other = drawn(signed(), Distribution.WIDE)
+    assert not ((other == 0) & np.signbit(other)).any()
+
+
+def test_one_output_sees_negative_zero_too() -> None:
+    values = [drawn(signed(outputs="1", specials=("nan",)), name=f"case_{n}") for n in range(40)]
+    seen = [bool((np.signbit(v) & (v == 0)).any()) for v in values]
+    assert any(seen)
+    assert not all(seen)
 
 
 def test_bounds_and_masking_go_together() -> None:

@@ -13,6 +13,7 @@ from kerneltrial.inputs.documents import with_text_expressions as with_text_expr
 from kerneltrial.inputs.dtypes import is_float, item_bytes, narrow, widen
 from kerneltrial.inputs.expressions import RESERVED, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.inputs.specials import admits_zero
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, ScalarArgument, Tolerance
 from kerneltrial.records.plan import DType
 
@@ -155,6 +156,8 @@ def _check_specials(array: Array) -> None:
         raise InputProblem(f"{where}: {', '.join(kinds)} names one twice")
     if "huge" in kinds and not (array.low is None and array.high is None):
         raise InputProblem(f"{where}: huge contradicts the bounds low and high; leave one of them out")
+    if "-0" in kinds and not admits_zero(array):
+        raise InputProblem(f"{where}: -0 contradicts the bounds, which leave zero out; leave one of them out")
     if "subnormal" in kinds and (
         (array.low is not None and array.low >= 0) or (array.high is not None and array.high <= 0)
     ):

@@ -1,7 +1,8 @@
-"""NaN, infinities, subnormals and huge numbers among the values of a draw, as far as the contract allows them.
+"""NaN, infinities, subnormals, huge numbers and negative zeros among the values of a draw, as the contract allows them.
 
 They come in draws of `Distribution.TIES`, few and far between, so that most of an output keeps a plain answer. A kernel
-that drops a NaN, that flushes what the contract keeps, or that reckons in a type of a narrower range shows there.
+that drops a NaN, that flushes what the contract keeps, or that reckons in a type of a narrower range shows there. Of
+zeros, which answer plainly, half are negative where -0 is among the kinds.
 """
 
 import math
@@ -11,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.records.contract import Special
+from kerneltrial.inputs.dtypes import is_float
+from kerneltrial.records.contract import Array, Contract, Special
 from kerneltrial.records.plan import DType
 
 SPACING: Final = 4096  # about one value of each kind for as many elements
@@ -25,6 +27,19 @@ _RANGES: Final[dict[str, tuple[int, int]]] = {
     "float16": (-14, 16),
     "bfloat16": (-126, 128),
 }
+
+
+def kinds_of(array: Array, contract: Contract) -> tuple[Special, ...]:
+    """The kinds that an input may have: those that it names, and -0 where it may be zero and a zero's sign counts."""
+    signed = any(tolerance.signed_zero for tolerance in contract.tolerances.values())
+    if array.role == "output" or not is_float(array.dtype) or not (signed and admits_zero(array)):
+        return array.specials
+    return tuple(dict.fromkeys((*array.specials, "-0")))
+
+
+def admits_zero(array: Array) -> bool:
+    """Whether zero lies within the array's bounds."""
+    return (array.low is None or array.low <= 0) and (array.high is None or array.high >= 0)
 
 
 def kinds_in(allowed: Sequence[Special], outputs: int, rng: np.random.Generator) -> tuple[Special, ...]:
@@ -47,6 +62,8 @@ def put_among(
     for kind in kinds:
         places = rng.integers(0, flat.size, count)
         flat[places] = [_special(kind, dtype, rng) for _ in range(count)]
+        if kind == "-0":
+            flat[(flat == 0) & (rng.random(flat.size) < 0.5)] = -0.0
     return changed
 
 
@@ -64,3 +81,5 @@ def _special(kind: Special, dtype: DType, rng: np.random.Generator) -> float:
             return sign * math.ldexp(1.0, least - int(rng.integers(1, 5)))
         case "huge":
             return sign * math.ldexp(float(rng.integers(4, 8)) / 8, above)
+        case "-0":
+            return -0.0

@@ -21,7 +21,7 @@ from kerneltrial.inputs.distributions import INTEGER_BITS, Span, draw_floats, dr
 from kerneltrial.inputs.dtypes import from_bytes, is_float, narrow, numpy_dtype, to_bytes
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.large import LARGE_ELEMENTS, PERIOD
-from kerneltrial.inputs.specials import kinds_in, put_among
+from kerneltrial.inputs.specials import kinds_in, kinds_of, put_among
 from kerneltrial.records.case import Case, Distribution, Generated, Stored
 from kerneltrial.records.contract import Array, Contract, Special
 
@@ -98,12 +98,12 @@ def _specials_of(
     contract: Contract, case: Case, draw: int, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[Special, ...]]:
     """The special values that each input gets in a draw of TIES, by name."""
-    arrays = [array for array in contract.arrays if array.specials]
-    allowed = list(dict.fromkeys(kind for array in arrays for kind in array.specials))
+    possible = {array.name: kinds_of(array, contract) for array in contract.arrays}
+    allowed = list(dict.fromkeys(kind for kinds in possible.values() for kind in kinds))
     outputs = min(math.prod(shapes[array.name]) for array in contract.outputs)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(_entropy(case, draw, "specials of all"))))
     kinds = kinds_in(allowed, outputs, rng)
-    return {array.name: tuple(kind for kind in array.specials if kind in kinds) for array in arrays}
+    return {name: tuple(kind for kind in own if kind in kinds) for name, own in possible.items()}
 
 
 def reduction_span(contract: Contract, dimensions: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> int:

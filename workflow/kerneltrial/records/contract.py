@@ -9,7 +9,7 @@ from msgspec import Meta
 from kerneltrial.records.plan import DType
 from kerneltrial.records.record import Expression, Name, Positive, Record, Text
 
-Special = Literal["nan", "inf", "-inf", "subnormal", "huge"]
+Special = Literal["nan", "inf", "-inf", "subnormal", "huge", "-0"]
 
 
 class Array(Record, tag_field="kind", tag="array"):
@@ -22,7 +22,8 @@ class Array(Record, tag_field="kind", tag="array"):
     of a CSR matrix).
     `specials` are values of float inputs for which a kernel must be right too, beside finite numbers of moderate size:
     some are put among the values of one draw. `huge` are finite ones near the end of the type: only where no sum or
-    product that honest kernels form can overflow.
+    product that honest kernels form can overflow. `-0` is negative zero; where an output's zeros have signs
+    (`signed_zero`), every float input that may be zero has it unasked.
     """
 
     name: Name

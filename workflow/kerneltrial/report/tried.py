@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kerneltrial.inputs.dtypes import is_float
+from kerneltrial.inputs.specials import kinds_of
 from kerneltrial.inputs.values import distribution_of
 from kerneltrial.records.case import Case
 from kerneltrial.records.contract import Array, Range, Special
@@ -19,6 +22,7 @@ SPECIALS: dict[Special, str] = {
     "-inf": "minus infinity",
     "subnormal": "subnormals",
     "huge": "numbers near the largest",
+    "-0": "negative zero",
 }
 # Drawn integers that no bound moves lie this near to zero.
 DRAWN_INTEGERS = 2**15
@@ -62,7 +66,8 @@ def _maximum(span: Range) -> int:
 
 def _values(lock: Lock) -> Iterator[str]:
     """How inputs were drawn, and which values no draw has."""
-    inputs = [array for array in lock.contract.arrays if array.role != "output"]
+    contract = lock.contract
+    inputs = [replace(a, specials=kinds_of(a, contract)) for a in contract.arrays if a.role != "output"]
     if not inputs:
         return
     yield (
@@ -103,7 +108,7 @@ def _untried(inputs: Sequence[Array]) -> list[str]:
     """Values that no generated input has; of what is not bounded, those too large or too small."""
     floats = [array for array in inputs if is_float(array.dtype)]
     missing = [kind for kind in SPECIALS if kind != "huge" and any(kind not in array.specials for array in floats)]
-    found = [SPECIALS[kind] for kind in missing] + (["negative zero"] if floats else [])
+    found = [SPECIALS[kind] for kind in missing]
     for dtype in dict.fromkeys(array.dtype for array in floats if not _bounded(array)):
         low, high = DRAWN[dtype]
         apart = "zero and the special values apart" if len(missing) < len(SPECIALS) - 1 else "zero apart"
