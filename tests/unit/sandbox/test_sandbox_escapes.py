@@ -153,7 +153,7 @@ def test_processes_left_behind_die_with_the_child(nursery: Nursery) -> None:
     with nursery.open("sandbox_children:attempt", b"", limits, View(driver=True)) as conversation:
         assert attempt(conversation, "fork") == "forked"
         assert len(_descendants()) > len(before)
-    assert _descendants() == before
+    assert not _descendants() - before  # the nursery looked at what the host has meanwhile, and ended that
 
 
 def test_the_filter_is_made_for_both_architectures() -> None:

@@ -1,15 +1,19 @@
 """NVRTC in a child: one CUDA C++ source in, PTX and machine code of the same compile out. Needs no driver."""
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from kerneltrial.build.messages import Compiled, CompilerReply, NvrtcRequest, Refusal
-from kerneltrial.sandbox import libc
+from kerneltrial.sandbox import libc, placing
 
 NAME = "candidate.cu"
+# Below what a 64-bit x86 process uses by itself; the output of NVRTC depends on where it and its heap lie.
+_LIBRARY, _HEAP = 0x7E00_0000_0000, 0x7D00_0000_0000
+_STACK = 16 << 20  # bytes, of the compiler's thread
 # What the C library's headers define and NVRTC has none of; the line directive keeps the source's own line numbers.
 # Diagnostic 47, of macros defined anew, is off: the toolkit's C++ headers define these too.
 PRELUDE = """\
@@ -50,22 +54,41 @@ STANDARD = {
 
 
 def prepare() -> None:
-    """Load the compiler and run it once, so that children forked later find it warm."""
-    compile_source(b'extern "C" __global__ void warm(float* a) { a[0] = 1.0f; }\n', ("--gpu-architecture=sm_80",))
+    """Load the compiler and run it once, at fixed places, so that children forked later find it warm and there."""
+    from cuda.bindings import nvrtc
+
+    libc.large_blocks_on_the_heap()
+    with placing.below(_LIBRARY):
+        nvrtc.nvrtcVersion()
+    with placing.below(_HEAP):
+        prepare_anywhere()
+
+
+def prepare_anywhere() -> None:
+    """Load the compiler and run it once, wherever it comes to lie."""
+    _apart(b'extern "C" __global__ void warm(float* a) { a[0] = 1.0f; }\n', ("--gpu-architecture=sm_80",))
 
 
 def serve(argument: bytes, requests: Any) -> None:
-    """The child's function: compile what each request holds.
-
-    NVRTC's output depends on where its memory lies. A thread of its own gets a heap of its own from glibc, at a place
-    that hardly depends on what this process did before (workflow/adr/0030-equal-binaries.md).
-    """
+    """The child's function: compile what each request holds."""
     libc.large_blocks_on_the_heap()
     while (content := requests.get()) is not None:
         request = msgspec.msgpack.decode(content, type=NvrtcRequest)
+        requests.reply(msgspec.msgpack.encode(_apart(request.source, request.options)))
+
+
+def _apart(source: bytes, options: tuple[str, ...]) -> CompilerReply:
+    """`compile_source` in a thread of its own, to which glibc gives a heap of its own.
+
+    What this process did before and its other memory then hardly touch that heap
+    (workflow/adr/0030-equal-binaries.md). A child's thread gets the heap of the thread that warmed up.
+    """
+    before = threading.stack_size(_STACK)
+    try:
         with ThreadPoolExecutor(1) as apart:
-            reply = apart.submit(compile_source, request.source, request.options).result()
-        requests.reply(msgspec.msgpack.encode(reply))
+            return apart.submit(compile_source, source, options).result()
+    finally:
+        threading.stack_size(before)
 
 
 def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:

@@ -3,8 +3,10 @@
 import contextlib
 import ctypes
 import functools
+import mmap
 import os
 import platform
+import resource
 import signal
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ PR_CAP_AMBIENT_CLEAR_ALL = 4
 ADDR_NO_RANDOMIZE = 0x0040000
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
 _ASK = 0xFFFFFFFF  # personality(2): change nothing, return what is in force
+_MAP_NORESERVE, _MAP_FIXED_NOREPLACE = 0x4000, 0x100000  # mman.h of x86-64
+_STACK = 8 << 20  # bytes, what systems give by default
 
 MACHINE = platform.machine()
 
@@ -57,15 +61,39 @@ def unshare(flags: int) -> None:
 def fixed_addresses() -> Iterator[bool]:
     """Programs that this thread starts meanwhile get the same addresses each time; False where the host refuses.
 
-    A container engine's default filter may refuse it (`personality(2)` with ADDR_NO_RANDOMIZE).
+    A container engine's default filter may refuse it (`personality(2)` with ADDR_NO_RANDOMIZE). A stack without a
+    bound would turn the order of mapped memory round, so a program gets a bound then.
     """
     before = _library().personality(ctypes.c_ulong(_ASK))
     refused = before == -1 or _library().personality(ctypes.c_ulong(before | ADDR_NO_RANDOMIZE)) == -1
+    stack = resource.getrlimit(resource.RLIMIT_STACK)
+    if stack[0] == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_STACK, (_STACK, stack[1]))
     try:
         yield not refused
     finally:
+        resource.setrlimit(resource.RLIMIT_STACK, stack)
         if not refused:
             _library().personality(ctypes.c_ulong(before))
+
+
+def take(start: int, length: int) -> bool:
+    """Map nothing at these addresses, so that nothing else comes to lie there; whether that was done."""
+    library = _library()
+    library.mmap.restype = ctypes.c_void_p
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED_NOREPLACE
+    arguments = (ctypes.c_void_p(start), ctypes.c_size_t(length), 0, flags, -1, ctypes.c_long(0))
+    got = library.mmap(*arguments)
+    if got == start:
+        return True
+    if got not in (None, ctypes.c_void_p(-1).value):  # an old kernel took the address for a wish
+        give_back(got, length)
+    return False
+
+
+def give_back(start: int, length: int) -> None:
+    """`munmap(2)`."""
+    _library().munmap(ctypes.c_void_p(start), ctypes.c_size_t(length))
 
 
 def large_blocks_on_the_heap() -> None:

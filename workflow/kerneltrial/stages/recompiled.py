@@ -90,7 +90,8 @@ def _differences(
             break
         sources = [(candidate, job.objects.get(candidate.source)) for candidate, _ in left]
         languages = {candidate.language for candidate, _ in left}
-        with tempfile.TemporaryDirectory() as scratch, Nursery(preload(languages), fixed=number == 0) as nursery:
+        names, first = preload(languages, placed=number == 0), number == 0
+        with tempfile.TemporaryDirectory() as scratch, Nursery(names, fixed=first) as nursery:
             again = open_builder(job, lock, nursery).build_all(sources, Objects(Path(scratch)))
         left = [pair for pair, made in zip(left, again, strict=True) if not _is_again(pair[1], made)]
         said = {made.candidate: _said(made) for made in again}
