@@ -12,7 +12,7 @@ if str(GOLDEN) not in sys.path:
     sys.path.insert(0, str(GOLDEN))
 
 from prompts import iterations, known, prompts  # noqa: E402
-from trial_pieces import HOSTILE  # noqa: E402
+from trial_pieces import HOSTILE, interval  # noqa: E402
 from trial_stories import STORIES  # noqa: E402
 
 from kerneltrial.propose.history import Iteration  # noqa: E402
@@ -27,6 +27,7 @@ from kerneltrial.records.compilers import CompilerLatency, Compilers  # noqa: E4
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
 from kerneltrial.records.profile import Profiled  # noqa: E402
 from kerneltrial.records.reason import Reason  # noqa: E402
+from kerneltrial.records.residency import AsStated  # noqa: E402
 from kerneltrial.records.timing import Timed  # noqa: E402
 
 
@@ -57,6 +58,29 @@ def test_what_a_profiler_saw_of_baseline_and_best_is_told():
     assert "A profiler says of the baseline: bound by DRAM at 91 % of the peak." in found.instructions
     assert "- a profiler says: bound by latency" in found.feedback
     assert "profiler" not in prompt(given, iterations(trial)).whole
+
+
+def test_what_production_finds_in_the_l2_is_told_with_the_case_and_what_calls_take_so_with_the_figures():
+    trial = STORIES["go"]()
+    stated = AsStated(us=7.75, baseline_us=9.0, speedup=interval(1.16, 0.01), process_ratios=(1.16,))
+    seen = []
+    for one in iterations(trial):
+        timed = tuple(
+            msgspec.structs.replace(t, cases=tuple(msgspec.structs.replace(c, stated=stated) for c in t.cases))
+            if isinstance(t, Timed)
+            else t
+            for t in one.timing.candidates
+        )
+        seen.append(msgspec.structs.replace(one, timing=msgspec.structs.replace(one.timing, candidates=timed)))
+    cases = tuple(
+        msgspec.structs.replace(case, residency={"B": "warm", "A": "cold"}) if case.kind == "performance" else case
+        for case in trial.lock.cases.cases
+    )
+    lock = msgspec.structs.replace(trial.lock, cases=msgspec.structs.replace(trial.lock.cases, cases=cases))
+    found = prompt(known(trial, lock=lock), seen)
+    assert "; production finds B in the L2 and all else in memory |" in found.instructions
+    assert ", 7.75 µs as production's L2 is; the baseline" in found.feedback
+    assert "production" not in prompt(known(trial), iterations(trial)).whole
 
 
 def test_the_static_part_is_the_same_in_every_iteration(made):
