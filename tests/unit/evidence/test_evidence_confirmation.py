@@ -43,7 +43,7 @@ def process(case: str, number: int, spread: float) -> Samples:
     rows |= {key: tuple(8.0 * own * (1 + random.gauss(0, 1e-4)) for _ in range(10)) for key in ("b", "b2", "cublas")}
     return Samples(
         clock="graph", resolution_us=0.01, calls_per_sample=50, warm_us=rows, cold_us=rows, outputs=(),
-        device_state={}, discarded=0,
+        device_state={}, discarded=0, stated_us=rows if case == CASES[0] else msgspec.UNSET,
     )  # fmt: skip
 
 
@@ -152,6 +152,8 @@ def edited(records: dict[str, Envelope], *path: Any, to: Any) -> dict[str, Envel
         (("outcome", "cases", 0, "drift", "middle"), 1.5, "cases"),
         (("outcome", "cases", 0, "limit", "candidate"), 0.9, "cases"),
         (("outcome", "cases", 0, "warm_us"), 7.9, "cases"),
+        (("outcome", "cases", 0, "stated", "process_ratios", 1), 1.2, "cases"),
+        (("outcome", "cases", 0, "stated", "us"), 7.9, "cases"),
         (("outcome", "looked", "nominal_confidence"), 0.9, "looked"),
         (("vendors", 0, "speedup", "middle"), 1.1, "vendors"),
         (("vendors",), [], "vendors"),
@@ -162,6 +164,18 @@ def edited(records: dict[str, Envelope], *path: Any, to: Any) -> dict[str, Envel
 def test_a_figure_that_does_not_follow_is_named(tmp_path, path, to, named):
     (problem,) = derived_figures(tmp_path, edited(trial(tmp_path), *path, to=to))
     assert problem.startswith(f"confirm.json: {named} of the confirmation")
+
+
+def test_a_stated_figure_that_was_taken_out_or_put_in_is_named(tmp_path):
+    records = trial(tmp_path)
+    stated, silent = records["confirm.json"].body["outcome"]["cases"]
+    assert "stated" not in silent
+    silent["stated"] = stated["stated"]
+    assert len(list(derived_figures(tmp_path, records))) == 1
+    del silent["stated"]
+    assert list(derived_figures(tmp_path, records)) == []
+    del stated["stated"]
+    assert len(list(derived_figures(tmp_path, records))) == 1
 
 
 FAULT = Finding(reason=Reason.WRONG_VALUES, detail="a timed launch")
