@@ -52,8 +52,8 @@ def main() -> int:
     notes: list[str] = []
     spreads: Figures = {}
     for name, ways in witness(notes).items():
-        for way, column in WITNESSES.items():
-            table[name][column] = (ways[way][0], ways[way][1])
+        for way, figures in ways.items():
+            table[name][WITNESSES[way]] = (figures[0], figures[1])
         spreads[name] = (ways["stream"][2], ways["stream"][3])
     profiled = {mode: by_ncu(arguments.ncu, mode, notes) for mode in ("none", "all")}
     for name in table:
@@ -94,6 +94,7 @@ def main() -> int:
 def witness(notes: list[str]) -> dict[str, dict[str, list[float]]]:
     """Warm and cold microseconds by the separate CUPTI script, by the way of launching."""
     done = subprocess.run([sys.executable, HERE / "fidelity_witness.py", "--cupti"], capture_output=True, text=True)
+    notes += done.stderr.strip().splitlines()[-3:]
     if done.returncode:
         notes.append(f"no witness: {done.stderr.strip().splitlines()[-1:]}")
         return {}

@@ -100,6 +100,29 @@ def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkey
         assert told[way] == pytest.approx((5.0 + gap, 6.5 + gap), abs=0.07)
 
 
+def test_without_records_of_graphs_the_witness_on_a_stream_is_kept(monkeypatch, capsys):
+    card, one = card_and_recorder(monkeypatch)
+    context, _, plan = on_card(card, ("slow",))
+    asked = iter(range(100))
+
+    class Taken:
+        def taken(self):
+            found = [(record.start_ns, record.end_ns) for record in one.drain()]
+            return found[:-1] if next(asked) > 4 else found  # drained twice a reading
+
+    class Witnessed:
+        each = 1
+
+        def run(self):
+            plan.enqueue(0)
+
+    one.start()
+    told = fidelity_witness.seen(Witnessed(), context.sweep, Taken(), context)
+    assert set(told) == {"stream"}
+    assert "59 records for 60 calls" in capsys.readouterr().err
+    assert set(fidelity_witness.over_placements([told, {"stream": (1.0, 2.0), "graph": (1.0, 2.0)}])) == {"stream"}
+
+
 def test_the_witness_tells_the_median_of_its_placements_and_how_far_they_lie_apart():
     plans = [{"stream": (1.0, 5.0)}, {"stream": (1.2, 4.0)}, {"stream": (1.1, 4.5)}]
     assert fidelity_witness.over_placements(plans)["stream"] == pytest.approx([1.1, 4.5, 0.2, 1.0])
