@@ -15,6 +15,12 @@ def test_a_cheap_stage_starts_without(module: str, heavy: str) -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+def test_sources_are_built_without_numpy() -> None:
+    """Compilers work in children of their own, and what comes back is bytes."""
+    code = "import sys, kerneltrial.stages.build; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 def test_a_model_is_asked_without_numpy() -> None:
     """The proposal of a model reads records and contracts, and computes with no array."""
     code = "import sys, kerneltrial.stages.modelling; sys.exit('numpy' in sys.modules)"

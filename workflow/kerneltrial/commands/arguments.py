@@ -1,7 +1,6 @@
 """The arguments of the command line; each command's work lies in its own module, imported when it is asked for."""
 
 import argparse
-import difflib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,6 +61,8 @@ def unknown_command(argv: Sequence[str]) -> str | None:
     known = (*STAGES, *COMMANDS)
     if not word or word.startswith("-") or word in known:
         return None
+    import difflib  # only where a word is wrong
+
     near = difflib.get_close_matches(word, known, n=1)
     guess = f"did you mean {near[0]!r}?" if near else "`kerneltrial --help` lists the commands"
     return f"there is no command {word!r}; {guess}"

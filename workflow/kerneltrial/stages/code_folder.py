@@ -6,14 +6,17 @@ only where this trial's own stages put it.
 
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kerneltrial.build.messages import Compiled
-from kerneltrial.devices.device import Binary
 from kerneltrial.devices.machine_code import MOST_BYTES
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.signed_folder import SignedFolder, code_key
+
+if TYPE_CHECKING:
+    from kerneltrial.devices.device import Binary  # numpy comes with it, and `build` needs none
 
 
 class CodeFolder:
@@ -22,7 +25,7 @@ class CodeFolder:
     def __init__(self, folder: SignedFolder) -> None:
         self._folder = folder
 
-    def known(self, binary: Binary) -> dict[str, bytes]:
+    def known(self, binary: "Binary") -> dict[str, bytes]:
         """See `CodeShelf`."""
         body = self._folder.read(_name(binary))
         if body is None:
@@ -32,7 +35,7 @@ class CodeFolder:
         except msgspec.MsgspecError:
             return {}
 
-    def add(self, binary: Binary, made: Mapping[str, bytes]) -> None:
+    def add(self, binary: "Binary", made: Mapping[str, bytes]) -> None:
         """See `CodeShelf`."""
         pieces = {**self.known(binary), **made}
         if sum(map(len, pieces.values())) <= MOST_BYTES:
@@ -70,7 +73,7 @@ def compiled_of(job: Job) -> CompiledFolder:
     return CompiledFolder(SignedFolder(job.folder / "cache" / "compiled", code_key(job.private)))
 
 
-def _name(binary: Binary) -> str:
+def _name(binary: "Binary") -> str:
     return f"{hashlib.sha256(binary.ptx.encode()).hexdigest()}.code"
 
 

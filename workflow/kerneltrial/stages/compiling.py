@@ -1,16 +1,22 @@
 """The compiler as the trial's lock fixes it."""
 
+from typing import TYPE_CHECKING
+
 from kerneltrial.build.builder import LIMITS, Builder
 from kerneltrial.build.compilers import Compilers
-from kerneltrial.build.given import Given
 from kerneltrial.records.lock import Lock
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.code_folder import compiled_of
 from kerneltrial.stages.job import Job
 
+if TYPE_CHECKING:
+    from kerneltrial.build.given import Given
 
-def open_given(lock: Lock, nursery: Nursery) -> Given:
+
+def open_given(lock: Lock, nursery: Nursery) -> "Given":
     """What takes a baseline that is a binary already."""
+    from kerneltrial.build.given import Given  # numpy comes with it, and a stage that builds sources needs none
+
     return Given(Compilers(nursery, lock.device.arch, LIMITS), lock.contract, lock.device)
 
 
