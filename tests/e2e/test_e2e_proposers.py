@@ -78,7 +78,10 @@ def bodies(trial, record):
 @pytest.fixture(scope="module", autouse=True)
 def one_nursery():
     """All stages share a clean process: its start is most of what a stage of this tiny trial costs."""
-    with Nursery((*compilers({"cuda_cpp"}), *devices("cpu"))) as nursery, pytest.MonkeyPatch.context() as patch:
+    with (
+        Nursery((*compilers({"cuda_cpp", "numba_cuda"}), *devices("cpu"))) as nursery,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(early, "nursery", lambda job: contextlib.nullcontext(nursery))
         yield
 
@@ -241,6 +244,32 @@ def test_two_trials_are_compared(driven, tmp_path):
     assert lines["attempts"].split()[-2:] == ["7", "7"]
     assert "7000 / 3500" in lines["tokens in/out"]
     assert trial.kerneltrial("compare", "tiny", "third").returncode == 3
+
+
+PYTHON = """from numba import cuda
+
+def scale_add(x, y, out, n, alpha):
+    i = cuda.grid(1)
+    if i < n:
+        out[i] = alpha * x[i] + y[i]
+"""
+
+
+def test_a_model_may_write_python_where_the_config_admits_it(tmp_path, make_trial, monkeypatch):
+    trial = make_trial(tmp_path / "home")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    answer = json.loads(text(PYTHON, "in Python", "ceil_div(n, 128)")) | {"language": "numba_cuda"}
+    with serving(responses(json.dumps(answer))) as server:
+        ask(trial, server)
+        trial.config(languages=["numba_cuda"], candidates_per_iteration=1)
+        play(trial, {"lock", "terms", "qualify", "prize", "propose", "build", "validate"}, 1)
+    (sent,) = [body for _, _, body in server.seen]
+    assert sent["text"]["format"]["schema"]["properties"]["language"]["enum"] == ["numba_cuda"]
+    assert "from numba import cuda" in sent["instructions"]
+    (built,) = bodies(trial, "build")[0]["candidates"]
+    assert built["abi"] == "numba_array"
+    (judged,) = bodies(trial, "validation")[0]["candidates"]
+    assert judged["state"] == "valid"
 
 
 AGENT = """#!/bin/sh
