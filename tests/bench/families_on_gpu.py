@@ -1,15 +1,14 @@
 """Time kernel families on a card: baseline, the best of its space, torch eager, torch.compile, and what limits it.
 
-    PYTHONPATH=workflow python tests/bench/families_on_gpu.py [--only PART,NAME,...] [--limit 24] [--no-compile]
+    PYTHONPATH=workflow python tests/bench/families_on_gpu.py [--only PART,NAME,...] [--limit 16] [--no-compile]
 
-Without `--only` all families; PART is `products`, `rows` or `others`, each made to fit in four minutes
-on 16 cores.
+Without `--only` all families; PART is `rows`, `products` or `others`. Made to fit in four minutes on 16 cores.
 A process a family: all build their sources by NVRTC for the card's own architecture and have torch compile, side by
-side; then one at a time has the card. Of each space its seeds, the prior's first and every so many-th configuration
-are taken (`--limit` a family, about); each must give the baseline's outputs, twice bit by bit, on the values that are
-timed. Times are of CUDA graphs of many calls, warm, and of graphs of one call behind a reading of 256 MB, cold (less
-an empty pair of events); medians of interleaved rounds. torch.compile is the better of its default and
-`max-autotune-no-cudagraphs`; what cannot be captured is timed call by call. Writes $OUT/families_PARTS.json and .md.
+side; then each in its turn has the card, for 30 s at most. Of each space its seeds, the prior's first and every so
+many-th configuration are taken (`--limit` a family, about); each must give the baseline's outputs, twice bit by bit, on
+the values that are timed. Times are of CUDA graphs of many calls, warm, and of graphs of one call behind a reading of
+256 MB, cold (less an empty pair of events); medians of interleaved rounds. torch.compile is the better of its default
+and `max-autotune-no-cudagraphs`; what cannot be captured is timed alone. Writes $OUT/families_PARTS.json and .md.
 What of torch fails is a line below the table; where it cannot even be imported, ours are measured alone
 (`families_bare`). Needs an NVIDIA card.
 """
@@ -40,13 +39,15 @@ from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.records.contract import Contract
 
+LATE_S, TURN_S = 20, 30  # how long those that still compile are waited for, and how long one has the card
+
 
 def key(shape: Shape) -> str:
     return "x".join(str(size) for size in shape.values())
 
 
-def family(name: str, arguments: argparse.Namespace, folder: Path, ready: Any, turn: Any) -> None:
-    """A child: prepare, wait for the others, take the card, leave `NAME.json`; again after each shape."""
+def family(name: str, arguments: argparse.Namespace, folder: Path, turn: Any) -> None:
+    """A child: prepare, wait for its turn with the card, leave `NAME.json`; again after each shape."""
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/{name}", "TRITON_CACHE_DIR": f"{folder}/{name}/triton"}
     sys.path[:] = arguments.imported.path
     report: dict[str, Any] = {"family": name, "shapes": {}}
@@ -57,16 +58,16 @@ def family(name: str, arguments: argparse.Namespace, folder: Path, ready: Any, t
 
     def wait() -> None:
         (folder / f"{name}.ready").touch()
-        ready.wait()
+        turn.wait()
 
     try:
-        _family(name, arguments, report, (wait, leave), turn)
+        _family(name, arguments, report, wait, leave)
     except Exception:
         report["fault"] = traceback.format_exc()[-3000:]
     leave()
 
 
-def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], steps: Any, turn: Any) -> None:
+def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wait: Any, leave: Any) -> None:
     from kerneltrial.devices.cuda.probe import probe
 
     began = time.perf_counter()
@@ -86,25 +87,23 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], st
         beside = prepared(torch, contract, arrays, () if arguments.no_compile else tuple(MODES), arguments.until)
         _load(entries, futures)
     report["prepared_s"] = time.perf_counter() - began
-    wait, leave = steps
     wait()
-    with turn:
-        began = time.perf_counter()
-        bench = Bench(torch)
-        if name in HALVES:
-            report["rates"] = {"tensor_flop_per_s": bench.product_rate(contract.arrays[0].dtype)}
-        for shape in FAMILIES[name].shapes:
-            at = key(shape)
-            try:
-                report["shapes"][at] = _shape(bench, contract, entries, shape, arrays.pop(at), beside.pop(at))
-            except Exception:
-                report["shapes"][at] = {"fault": traceback.format_exc()[-2000:]}
-            torch.cuda.empty_cache()
-            report["entries"] = [
-                {"name": e.name, "parameters": e.parameters, "us": e.us, "wrong": e.wrong} for e in entries
-            ]
-            report["card_s"] = time.perf_counter() - began
-            leave()
+    began = time.perf_counter()
+    bench = Bench(torch)
+    if name in HALVES:
+        report["rates"] = {"tensor_flop_per_s": bench.product_rate(contract.arrays[0].dtype)}
+    for shape in FAMILIES[name].shapes:
+        at = key(shape)
+        try:
+            report["shapes"][at] = _shape(bench, contract, entries, shape, arrays.pop(at), beside.pop(at))
+        except Exception:
+            report["shapes"][at] = {"fault": traceback.format_exc()[-2000:]}
+        torch.cuda.empty_cache()
+        report["entries"] = [
+            {"name": e.name, "parameters": e.parameters, "us": e.us, "wrong": e.wrong} for e in entries
+        ]
+        report["card_s"] = time.perf_counter() - began
+        leave()
 
 
 def _load(entries: list[Entry], futures: list[Any]) -> None:
@@ -169,7 +168,7 @@ def ceilings(path: Path) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join((*PARTS, *FAMILIES))}; by commas")
-    parser.add_argument("--limit", type=int, default=24, help="configurations of a space, about")
+    parser.add_argument("--limit", type=int, default=16, help="configurations of a space, about")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--prepare", type=float, default=80, help="seconds after which nothing more is compiled")
     parser.add_argument("--seconds", type=float, default=215, help="after that the rest is left out")
@@ -192,16 +191,24 @@ def _measured(arguments: argparse.Namespace, folder: Path, began: float) -> list
         alone.join(arguments.seconds + 10)
         alone.kill()
         return _left(arguments.names, folder)
-    ready, turn = forked.Event(), forked.Lock()
+    turns = {name: forked.Event() for name in arguments.names}
     start = partial(forked.Process, target=family)
-    children = {name: start(args=(name, arguments, folder, ready, turn)) for name in arguments.names}
+    children = {name: start(args=(name, arguments, folder, turn)) for name, turn in turns.items()}
     for child in children.values():
         child.start()
-    while time.perf_counter() - began < arguments.seconds and any(child.is_alive() for child in children.values()):
-        late = time.time() > arguments.until + 45
-        if late or all((folder / f"{n}.ready").exists() or not c.is_alive() for n, c in children.items()):
-            ready.set()
+
+    def ready(name: str) -> bool:
+        return (folder / f"{name}.ready").exists() or not children[name].is_alive()
+
+    while not all(map(ready, children)) and time.time() < arguments.until + LATE_S:
         time.sleep(0.1)
+    waiting = list(children)
+    while waiting and time.perf_counter() - began < arguments.seconds:
+        name = next(filter(ready, waiting), waiting[0])
+        waiting.remove(name)
+        turns[name].set()
+        children[name].join(min(TURN_S, began + arguments.seconds - time.perf_counter()))
+        children[name].kill()
     for child in children.values():
         child.kill()
     return _left(arguments.names, folder)

@@ -103,13 +103,13 @@ FAMILIES: dict[str, Timed] = {
 }
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "products": (
-        "matmul_f32", "matmul_large_f32", "matmul_f16", "matmul_bf16", "matmul_bias_gelu_f32",
-        "matmul_residual_norm_f32", "diagonal_matmul_f32",
-    ),
     "rows": (
         "softmax_f32", "softmax_wide_f32", "layernorm_residual_f32", "rmsnorm_residual_f32", "reduce_rows_f32",
         "reduce_columns_f32", "transpose_f32", "cross_entropy_f32",
+    ),
+    "products": (
+        "matmul_f32", "matmul_large_f32", "matmul_f16", "matmul_bf16", "matmul_bias_gelu_f32",
+        "matmul_residual_norm_f32", "diagonal_matmul_f32",
     ),
     "others": (
         "scan_i32", "histogram_u8", "conv3x3_f32", "dct8x8_quant_i16", "sad_search_u8", "deblock_u8", "spmv_csr_f32",
