@@ -93,7 +93,7 @@ class ColdClock:
 
     def _behind_another(self, nothing: BoundLaunch, alone_us: float) -> float:
         """Microseconds that one more of these kernels adds to a warm graph of them, by graphs of n and of 2 n."""
-        count = max(2, min(_NODES, int(_LONG_US / alone_us)))
+        count = max(2, min(_NODES, int(_LONG_US / max(alone_us, 1.0))))
 
         spans = []
         for calls in (count, 2 * count):
