@@ -309,6 +309,7 @@ class FakeNvml:
     def __init__(self) -> None:
         self.pids: Callable[[], list[int]] = lambda: [100]
         self.lost = False
+        self.reasons: Callable[[], int] = lambda: 0
 
     def nvmlDeviceGetUUID(self, card: Any) -> str:
         if self.lost:
@@ -319,7 +320,7 @@ class FakeNvml:
         return [SimpleNamespace(pid=pid) for pid in self.pids()]
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, card: Any) -> int:
-        return 0
+        return self.reasons()
 
     def behind(self, context: Context) -> Context:
         """The context with this in place of the machine's own NVML."""

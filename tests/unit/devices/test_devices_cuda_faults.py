@@ -132,6 +132,28 @@ def test_another_process_that_passes_by_costs_its_round_alone(card, nvml):
     assert fallen.cold_us["a"] > fallen.warm_us["a"] > 0
 
 
+def test_a_card_at_its_power_cap_is_recorded_and_no_round_falls_out(card, nvml):
+    nvml.reasons = lambda: 0x4
+    samples = timed(card, nvml)
+    assert samples.discarded == 0
+    assert samples.device_state["clocks_event_reasons_seen"] == "sw_power_cap"
+
+
+@pytest.mark.parametrize(
+    ("bit", "name"), [(0x8, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x80, "brake")]
+)
+def test_a_round_in_which_the_card_slowed_down_falls_out_and_many_stop_the_timing(card, nvml, bit, name):
+    asked = iter(range(10**6))
+    nvml.reasons = lambda: bit if next(asked) == 9 else 0x4
+    samples = timed(card, nvml)
+    assert samples.discarded == 1
+    assert name in samples.set_aside[0].why
+    assert set(samples.device_state["clocks_event_reasons_seen"].split(",")) > {"sw_power_cap"}
+    nvml.reasons = lambda: bit
+    with pytest.raises(DeviceProblem, match=rf"tenth of 20 rounds.*slowed down \(\w*{name}.*let it cool"):
+        timed(card, nvml)
+
+
 def test_where_no_round_fell_out_samples_have_the_bytes_that_they_always_had(card, nvml):
     samples = timed(card, nvml)
     assert samples.discarded == 0
