@@ -56,7 +56,7 @@ def _withheld(job: Job) -> Unusable | None:
 def _asked(
     job: Job, lock: Lock, iterations: Sequence[Iteration]
 ) -> tuple[Sequence[Draft | Unusable | TriedDraft], ModelUsage]:
-    """Drafts and what a model charged for them. Proposers are imported late: a model's SDK takes seconds."""
+    """Drafts and what a model charged for them. Proposers are imported late: most need what the others do not."""
     if lock.proposer in ("openai", "replay"):
         from kerneltrial.stages.modelling import ask_model
 
