@@ -73,7 +73,8 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wa
     began = time.perf_counter()
     contract = read_contract(ROOT / "kernels" / name / "contract.yaml")
     # Processes, as NVRTC compiles one source at a time in each; forked before the driver and torch are there.
-    with ProcessPoolExecutor(arguments.compilers, mp_context=mp.get_context("fork")) as pool:
+    compilers = arguments.compilers * (2 if name.startswith("matmul") else 1)  # long unrolled loops
+    with ProcessPoolExecutor(compilers, mp_context=mp.get_context("fork")) as pool:
         pool.submit(int).result()
         device = probe()
         entries = entries_of(name, FAMILIES[name], device, arguments.limit)
