@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from kerneltrial.decide import amounts
-from kerneltrial.records.decision import Payback, Unknown
+from kerneltrial.records.confirmation import Confirmed, NotTimed
+from kerneltrial.records.decision import Payback, PaybackNever, Unknown
 from kerneltrial.report import words
 from kerneltrial.report.amendments import changes, said_of
 from kerneltrial.report.inputs import ReportInputs
@@ -12,6 +13,8 @@ from kerneltrial.report.not_shown import not_shown
 from kerneltrial.report.texts import Say, recorded, sentence_in
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#+|~!&$])")
+
+_NOT_AGAIN = "it was not right again there, so the figure counts for nothing"
 
 
 def markdown(inputs: ReportInputs, say: Say) -> str:
@@ -40,6 +43,8 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
         yield f"\n**{say('Post hoc.')}** {said_of(inputs.terms, say)}\n"
         for number, lines in enumerate(changes(inputs.terms), 1):
             yield f"- {say('Amendment %(n)s', n=number)}: {escaped('; '.join(lines)) or say('nothing')}"
+    yield ""
+    yield from _figures(inputs, say)
     told = recorded(inputs.language)
     yield ""
     yield f"| {say('Rule')} | {say('Result')} | {say('What was seen')} | {say('What is asked')} |"
@@ -59,6 +64,35 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
         yield from (f"  - {escaped(particular)}" for particular in missing.particulars)
 
 
+def _figures(inputs: ReportInputs, say: Say) -> Iterator[str]:
+    """The three figures that the page shows on top."""
+    outcome, paid, example = inputs.confirmation.outcome, inputs.decision.payback, inputs.decision.example
+    told, mark = recorded(inputs.language), f" ({say('example terms')})" if example else ""
+    wrong = "" if getattr(outcome, "valid", True) else _NOT_AGAIN
+    again = f"; {say(wrong)}" if wrong else ""
+    match outcome:
+        case Confirmed(geometric_mean=mean):
+            ends = {"low": amounts.factor(mean.low), "high": amounts.factor(mean.high)}
+            sure = amounts.percent(amounts.decimal(mean.confidence))
+            more = say("%(low)s to %(high)s at %(confidence)s confidence, in fresh processes", **ends, confidence=sure)
+            yield f"- {say('Speedup of the best candidate')}: **{amounts.factor(mean.middle)}** ({more}{again})"
+        case NotTimed(ratio=ratio) if not inputs.clocked:
+            more = say("a ratio of weighted counts, not a speedup: there is no GPU here")
+            yield f"- {say('Counts, baseline over best candidate')}: **{amounts.factor(ratio)}** ({more}{again})"
+        case NotTimed():
+            yield f"- {say('Speedup of the best candidate')}: **{say('not measured')}**"
+        case _:
+            yield f"- {say('Speedup of the best candidate')}: **{say('none')}** ({escaped(told(outcome.why))})"
+    if isinstance(paid, Payback):
+        yield f"- {say('Saved a month')}: **{_usd(paid.saved_usd_per_month.middle)}**{mark}"
+        months = say("%(months)s months", months=amounts.number(paid.months_middle))
+        allowed = say("at most %(horizon)s are allowed", horizon=amounts.plain(paid.horizon_months))
+        yield f"- {say('Payback of the pilot')}: **{months}** ({allowed}){mark}"
+    else:
+        known = say("never") if isinstance(paid, PaybackNever) else say("not known")
+        yield f"- {say('Payback of the pilot')}: **{known}** ({escaped(told(paid.why))})"
+
+
 def _money(inputs: ReportInputs, say: Say) -> Iterator[str]:
     paid, mark = inputs.decision.payback, f" ({say('example terms')})" if inputs.decision.example else ""
     yield f"## {say('Costs and payback')}"
@@ -68,7 +102,6 @@ def _money(inputs: ReportInputs, say: Say) -> Iterator[str]:
         yield f"- {say('Payback')}: {escaped(recorded(inputs.language)(paid.why))}"
         return
     drawn = paid.forecast
-    yield f"- {say('Saved a month')}: {_usd(paid.saved_usd_per_month.middle)}{mark}"
     p5, p50, p95 = (amounts.number(months) for months in (drawn.p5, drawn.p50, drawn.p95))
     yield f"- {say('Payback')}: {say('P5 %(p5)s, P50 %(p50)s, P95 %(p95)s months', p5=p5, p50=p50, p95=p95)}{mark}"
 

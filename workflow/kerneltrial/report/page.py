@@ -194,13 +194,15 @@ def _tornado(inputs: ReportInputs) -> list[dict[str, Any]]:
     if not isinstance(paid, Payback):
         return []
     swings = paid.forecast.swings
-    low, high = min(s.months_low for s in swings), max(s.months_high for s in swings)
+    low = min(paid.months_middle, *(swing.months_low for swing in swings))
+    high = max(paid.months_middle, *(swing.months_high for swing in swings))
     span = float(high - low) or 1.0
     return [
         {
             "title": words.SWINGS[swing.name],
             "left": f"{100 * float(swing.months_low - low) / span:.1f}",
             "width": f"{100 * float(swing.months_high - swing.months_low) / span:.1f}",
+            "middle": f"{100 * float(paid.months_middle - low) / span:.1f}",
             "low": swing.months_low,
             "high": swing.months_high,
         }
