@@ -40,6 +40,18 @@ def kept(people, tmp_path):
     return tmp_path
 
 
+def test_the_page_says_what_a_case_states_as_warm_and_is_as_ever_where_none_does():
+    cases = tuple(
+        msgspec.structs.replace(case, residency={"B": "warm", "A": "cold"}) if case.kind == "performance" else case
+        for case in LOCKED.cases.cases
+    )
+    stated = msgspec.structs.replace(LOCKED, cases=msgspec.structs.replace(LOCKED.cases, cases=cases))
+    timed = sum(case.kind == "performance" for case in cases)
+    page = " ".join(lock_page(stated, TERMS.now).decode().split())  # long lines are wrapped
+    assert page.count("; in the L2 when a call starts: B") == timed
+    assert "in the L2" not in lock_page(LOCKED, TERMS.now).decode()
+
+
 def test_the_page_says_what_a_reviewer_has_to_know():
     page = lock_page(LOCKED, TERMS.now).decode()
     for words in (digest(canonical(LOCKED)), digest(canonical(TERMS.now)), LOCKED.oracle_author, "horizon_months 12",

@@ -74,7 +74,8 @@ def _judged(lock: Lock, said: Said) -> Iterator[str]:
     own = " (BY THE PROPOSER ITSELF: no GO is possible)" if lock.asked.get("oracle_by_proposer") else ""
     yield from _field("oracle", f"by {lock.oracle_author}{own}")
     for case in lock.cases.cases:
-        yield from _field("case", f"{case.name}, {case.kind}: {said(case.dimensions)}")
+        warm = f"; in the L2 when a call starts: {', '.join(case.warm)}" if case.warm else ""
+        yield from _field("case", f"{case.name}, {case.kind}: {said(case.dimensions)}{warm}")
     yield from _field(
         "sealed cases", f"{lock.holdout_count} a candidate; SHA-256 of the salt {lock.holdout_commitment}"
     )
