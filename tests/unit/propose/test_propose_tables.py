@@ -14,6 +14,7 @@ from fake_card import FakeCard  # noqa: E402
 from space_tables import Row, Table, read_table, write_table  # noqa: E402
 
 from kerneltrial.build.resources import Resources  # noqa: E402
+from kerneltrial.records.device import Device  # noqa: E402
 
 
 class ByModule(FakeCard):
@@ -31,6 +32,8 @@ class ByModule(FakeCard):
 def family(monkeypatch) -> space_on_gpu.Shipped:
     """The starter of all families: small arrays, and a card without a GPU."""
     monkeypatch.setattr(cuda_bindings, "driver", ByModule({}))
+    pretended_card = Device(kind="cuda", name="pretended", arch="sm_90a", fingerprint={})
+    monkeypatch.setattr(space_on_gpu.probe, "probe", lambda: pretended_card)
     return space_on_gpu.Shipped("softmax_f32")
 
 

@@ -3,25 +3,30 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kerneltrial.build.preloading import preload as compilers
 from kerneltrial.devices.preloading import preload as devices
 from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.proposal import Proposal
-from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes
+
+if TYPE_CHECKING:
+    from kerneltrial.sandbox.nursery import Nursery
 
 _DEVICE_STAGES = frozenset({"qualify", "validate", "time", "holdout", "confirm"})
 
 
 @contextlib.contextmanager
-def nursery(job: Job) -> Iterator[Nursery | None]:
+def nursery(job: Job) -> "Iterator[Nursery | None]":
     """A nursery that holds the device, or the compilers, that the stage will want; None for a stage that wants none."""
     names = _names(job)
     if not names:
         yield None
         return
+    from kerneltrial.sandbox.nursery import Nursery
+
     with Nursery(names) as opened:
         yield opened
 

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kerneltrial.dag import graph
 from kerneltrial.records.record import Record
 from kerneltrial.records.usage import Usage
-from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store import envelopes
 from kerneltrial.store.measurements import Measurements
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.problem import StoreProblem
+
+if TYPE_CHECKING:
+    from kerneltrial.sandbox.nursery import Nursery
 
 T = TypeVar("T", bound=Record)
 
@@ -34,7 +36,7 @@ class Job:
     given: Mapping[str, Any]
     sources: Mapping[str, tuple[str, ...]]
     inputs: Mapping[str, bytes]
-    nursery: Nursery | None = None
+    nursery: "Nursery | None" = None
 
     @property
     def folder(self) -> Path:
