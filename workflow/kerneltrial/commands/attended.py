@@ -64,6 +64,8 @@ def ended(status: int, told: bool) -> str:
     if code < 0:
         name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
         why = ": killed from outside, or for want of memory" if name == "SIGKILL" else ""
+        if name == "SIGALRM":
+            why = ": the oracle gave no answer within its limit, on a case that is too large for it"
         return f"its process was ended by {name}{why}; no record was written; run the same command again"
     if told or code in (2, 130, 141):
         return ""

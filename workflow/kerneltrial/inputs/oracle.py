@@ -7,6 +7,7 @@ gives the sum of absolute terms behind each element: the scale of honest roundin
 
 import importlib.machinery
 import importlib.util
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,10 +21,12 @@ from numpy.typing import NDArray
 
 from kerneltrial.inputs.contracts import array_shapes
 from kerneltrial.inputs.dtypes import is_float, widen
+from kerneltrial.inputs.patience import TookTooLongError, limited
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.contract import Array, Contract
 from kerneltrial.store.canonical import digest
 
+LEAST_LIMIT_S = 600.0
 Function = Callable[[dict[str, NDArray[Any]], dict[str, int]], Any]
 
 
@@ -44,23 +47,46 @@ class Oracle:
         self._oracle = oracle
         self._terms = terms
 
-    def answer(self, contract: Contract, values: Mapping[str, NDArray[Any]], dimensions: Mapping[str, int]) -> Answer:
+    def answer(
+        self, contract: Contract, values: Mapping[str, NDArray[Any]], dimensions: Mapping[str, int], case: str = ""
+    ) -> Answer:
         """Return the checked answer for `values` (the contract's NumPy form) at `dimensions`.
+
+        A problem names `case`, where one is given.
 
         Raises
         ------
         InputProblem
-            Where the file raises, or returns other names, shapes or dtypes than the contract's outputs in float64.
+            Where the file raises, takes longer than `limit_s` for either function, or returns other names, shapes or
+            dtypes than the contract's outputs in float64.
         """
         shapes = array_shapes(contract, dimensions)
         asked = _Question(self.path, {array.name: array for array in contract.outputs}, shapes)
         given = {array.name: array for array in contract.arrays if array.role != "output"}
-        inputs = {name: _readable(values[name], array) for name, array in given.items()}
-        outputs = asked.outputs(_called(self._oracle, "oracle", self.path, (inputs, dict(dimensions))))
-        if self._terms is None:
-            return Answer(outputs, {})
-        inputs = {name: _readable(values[name], array) for name, array in given.items()}
-        return Answer(outputs, asked.terms(_called(self._terms, "terms", self.path, (inputs, dict(dimensions)))))
+        seconds = limit_s(shapes)
+
+        def called(function: Function, name: str) -> Any:
+            inputs = {name: _readable(values[name], array) for name, array in given.items()}
+            try:
+                with limited(seconds):
+                    return _called(function, name, self.path, (inputs, dict(dimensions)))
+            except TookTooLongError:
+                raise InputProblem(_too_long(f"{self.path}: {name}()", case, dimensions, seconds)) from None
+
+        outputs = asked.outputs(called(self._oracle, "oracle"))
+        return Answer(outputs, {} if self._terms is None else asked.terms(called(self._terms, "terms")))
+
+
+def limit_s(shapes: Mapping[str, tuple[int, ...]]) -> float:
+    """How long one call may take, in seconds: ten minutes, and a second more for every 2**20 elements of the arrays."""
+    return LEAST_LIMIT_S + sum(math.prod(shape) for shape in shapes.values()) / 2**20
+
+
+def _too_long(what: str, case: str, dimensions: Mapping[str, int], seconds: float) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in dimensions.items())
+    where = f"in case {case} ({sizes})" if case else f"at {sizes}"
+    what_to_do = "it loops there, or is too slow: make it faster, or the case (the contract's dimensions) smaller"
+    return f"{what} gave no answer {where} within {seconds:.0f} s: {what_to_do}"
 
 
 def load(path: Path) -> Oracle:

@@ -76,7 +76,7 @@ class Answers:
     def _draw(self, case: Case, draw: int) -> Drawn:
         contract = self._setup.contract
         values = generate(contract, case, draw, self._setup.folder)
-        answer = self._setup.oracle.answer(contract, values, case.dimensions)
+        answer = self._setup.oracle.answer(contract, values, case.dimensions, case.name)
         expected = tuple(
             Expected(
                 name=output.name,

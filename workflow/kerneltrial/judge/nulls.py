@@ -96,7 +96,7 @@ class Nulls:
             if array.dtype == "float32":
                 exact = inputs[array.name].astype(np.float64)
                 inputs[array.name] = to_significand(exact, TF32_BITS).astype(np.float32)
-        answer = self._setup.oracle.answer(self._setup.contract, inputs, case.dimensions)
+        answer = self._setup.oracle.answer(self._setup.contract, inputs, case.dimensions, case.name)
         return {e.name: answer.outputs[e.name] for e in drawn.expected if e.dtype == "float32"}
 
     def _given(self) -> tuple[Array, ...]:
