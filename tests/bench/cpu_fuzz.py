@@ -1,12 +1,13 @@
 """Mutated PTX through the cpu device: texts that no compiler wrote must be refused, or run under every check.
 
-    PYTHONPATH=workflow python tests/bench/cpu_fuzz.py [--texts 100000] [--runs 5000] [--seed 1]
+    PYTHONPATH=workflow python tests/bench/cpu_fuzz.py [--texts 100000] [--runs 5000] [--seed 1] [--further]
 
-Kernels of the corpus (tests/golden/corpus_ptx.json), cut to one entry each, are mutated by words, lines and bytes. Each
-text goes through parser, table and flow of this process, where any exception but `Refused` is a fault of ours. Those
-that pass go on, as many as are asked for, to machine code and execution in forked children: one that dies is a fault,
-too. Prints what became of them and every fault with its text's number, also when it is interrupted; exits 1 where there
-was a fault. The same seed gives the same texts.
+Kernels of the corpus (tests/golden/corpus_ptx.json) and of `fuzz_kernels.py` (printf, tickets, fences, barriers of a
+grid), cut to one entry each, are mutated by words, lines and bytes; with --further the latter alone. Each text goes
+through parser, table and flow of this process, where any exception but `Refused` is a fault of ours. Those that pass go
+on, as many as are asked for, to machine code and execution in forked children: one that dies is a fault, too. Prints
+what became of them and every fault with its text's number, also when it is interrupted; exits 1 where there was a
+fault. The same seed gives the same texts.
 """
 
 import argparse
@@ -24,10 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "unit" / "devices_cpu"), str(ROOT / "tests" / "gpu" / "corpus")]
+sys.path[:0] = [str(ROOT / "tests" / part) for part in ("unit/devices_cpu", "gpu/corpus", "bench")]
 
 from corpus_results import stored_ptx  # noqa: E402
 from corpus_table import Kernel, kernels  # noqa: E402
+from fuzz_kernels import Further, further  # noqa: E402
 
 from kerneltrial.devices.cpu.device import open_cpu  # noqa: E402
 from kerneltrial.devices.cpu.flow import analyse  # noqa: E402
@@ -56,24 +58,32 @@ _WORDS = re.findall(
 class Seed:
     """One entry with what stands before the first one."""
 
-    kernel: Kernel
+    kernel: Kernel | Further
     entry: str
     text: str
 
 
-def seeds() -> list[Seed]:
-    """The short kernels of the corpus, each alone in its text."""
+def seeds(alone: bool = False) -> list[Seed]:
+    """Short kernels, each alone in its text: of the corpus, unless `alone`, and the further ones."""
     stored = stored_ptx(ROOT / "tests" / "golden" / "corpus_ptx.json")
+    corpus = [(kernel, stored[kernel.name][1], stored[kernel.name][0]) for kernel in kernels()]
     found = []
-    for kernel in kernels():
-        text, entry = stored[kernel.name]
+    for kernel, entry, text in [*([] if alone else corpus), *further()]:
         head = re.split(r"^\s*(?:\.visible )?\.(?:entry|func)", text, maxsplit=1, flags=re.M)[0]
         start = text.index(f".visible .entry {entry}(")
-        whole = head + text[start : text.index("\n}", start) + 3]
-        whole = re.sub(r"^\s*(?:\.loc|\.file|//).*\n", "", whole, flags=re.M)
+        rest = re.split(r"^\s*\.(?:visible|entry|func|weak)", text[start + 1 :], maxsplit=1, flags=re.M)[0]
+        whole = head + text[start] + rest[: rest.rindex("\n}") + 3]
+        whole = _used(re.sub(r"^\s*(?:\.loc\b|\.file\b|//).*\n", "", whole, flags=re.M))
         if len(whole) <= LONGEST and read(whole, entry) == "passed":
             found.append(Seed(kernel, entry, whole))
     return found
+
+
+def _used(text: str) -> str:
+    """Without the module's variables that nothing names, such as the constants of the toolkit's headers."""
+    lines = text.splitlines(keepends=True)
+    names = [re.match(r"\.global .*?([\w$]+)(?:\[\d*\])?(?: = .*)?;", line) for line in lines]
+    return "".join(line for line, name in zip(lines, names, strict=True) if not name or text.count(name[1]) > 1)
 
 
 def mutated(draw: random.Random, text: str, other: str) -> str:
@@ -152,9 +162,9 @@ def _characters(draw: random.Random, text: str, _: str) -> str:
 _MUTATIONS = (_one_word, _one_word, _opcode, _opcode, _number, _number, _lines, _lines, _characters)
 
 
-def texts(count: int, seed: int) -> Iterator[tuple[int, Seed, str]]:
+def texts(count: int, seed: int, alone: bool = False) -> Iterator[tuple[int, Seed, str]]:
     """`count` texts with their numbers and the kernels that they were."""
-    pool = seeds()
+    pool = seeds(alone)
     for number in range(count):
         draw = random.Random(f"{seed} {number}")
         here = draw.choice(pool)
@@ -243,8 +253,8 @@ class Tally:
         )
 
 
-def fuzz(count: int, runs: int, seed: int, tally: Tally) -> None:
-    """Read `count` texts, and run up to `runs` of those that pass; what is done is in `tally` at any time."""
+def fuzz(drawn: Iterator[tuple[int, Seed, str]], runs: int, tally: Tally) -> None:
+    """Read texts, and run up to `runs` of those that pass; what is done is in `tally` at any time."""
     batch: list[tuple[int, Seed, str]] = []
     executed = 0
 
@@ -253,7 +263,7 @@ def fuzz(count: int, runs: int, seed: int, tally: Tally) -> None:
             tally.add(tally.after, number, outcome)
         batch.clear()
 
-    for number, here, text in texts(count, seed):
+    for number, here, text in drawn:
         outcome = read(text, here.entry)
         tally.add(tally.before, number, outcome)
         if outcome == "passed" and executed < runs:
@@ -269,10 +279,11 @@ def main() -> int:
     options.add_argument("--texts", type=int, default=100_000)
     options.add_argument("--runs", type=int, default=5_000)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--further", action="store_true")
     chosen = options.parse_args()
     start, tally = time.perf_counter(), Tally()
     try:
-        fuzz(chosen.texts, chosen.runs, chosen.seed, tally)
+        fuzz(texts(chosen.texts, chosen.seed, chosen.further), chosen.runs, tally)
     except KeyboardInterrupt:
         print("interrupted; this is what was done:")
     print(tally, f"in {time.perf_counter() - start:.0f} s")

@@ -7,6 +7,7 @@ The text of an instruction's kernel is raised to the card's architecture, where 
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ from ptx_runner import InstructionKernel, instruction_kernel
 from kerneltrial.devices.device import Binary, Conditions, Loaded, Opened, Refused, Run
 
 Json = dict[str, Any]
+_VERSION = re.compile(r"^\.version (\d+\.\d+)$", re.M)
+_REFUSED = re.compile(r"Unsupported \.version \d+\.\d+; current version is '(\d+\.\d+)'")
 
 
 def digest(content: bytes) -> str:
@@ -176,13 +179,32 @@ def run_one(name: str, texts: Path, target: Path) -> None:
     kernel = next(k for k in kernels() if k.name == name)
     ptx, entry = stored_ptx(texts)[name]
     device = probe()
-    loaded = open_cuda(device.arch).load(Binary(ptx="", cubin=cubin_of(ptx, "sm_90")))
+    cubin, version = assembled(ptx, "sm_90")
+    loaded = open_cuda(device.arch).load(Binary(ptx="", cubin=cubin))
     done = loaded.run(kernel.call(entry), kernel.values(), Conditions(poison="nan"))
-    found = {"ptx": digest(ptx.encode()), "findings": [f.detail for f in done.findings], "inputs": _inputs(kernel),
+    found = {"ptx": digest(ptx.encode()), "assembled_as": version, "inputs": _inputs(kernel),
+             "findings": [f.detail for f in done.findings],
              "outputs": {name: packed(content) for name, content in sorted(done.outputs.items())},
              "sha256": {name: digest(content) for name, content in sorted(done.outputs.items())}}  # fmt: skip
     target.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
     print(f"{device.name}: {name}: {found['sha256']}")
+
+
+def assembled(ptx: str, arch: str) -> tuple[bytes, str]:
+    """Machine code of a stored text, and the version of PTX that it was taken for.
+
+    An older assembler refuses the version that a newer compiler wrote, which says nothing of the instructions: the text
+    is taken for the newest that it knows, and what it does not know in there it still refuses.
+    """
+    version = _VERSION.search(ptx)
+    assert version is not None
+    try:
+        return cubin_of(ptx, arch), version[1]
+    except RuntimeError as problem:
+        known = _REFUSED.search(str(problem))
+        if known is None:
+            raise
+    return cubin_of(_VERSION.sub(f".version {known[1]}", ptx, count=1), arch), known[1]
 
 
 def _load(card: Opened, folder: Path, name: str) -> Loaded:

@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+import corpus_results
 import msgspec
 import pytest
 from corpus_build import ptx_of
-from corpus_results import compare_instructions, compare_kernel, digest, stored_ptx
+from corpus_results import assembled, compare_instructions, compare_kernel, digest, stored_ptx
 from corpus_table import Kernel, kernels
 from instruction_cases import Case, cases
 from known_differences import INSTRUCTIONS, KERNELS
@@ -120,3 +121,27 @@ NAMED = [(c, c.name.replace(" ", "-")) for c in cases()]
 @pytest.mark.parametrize("case", [pytest.param(c, id=name, marks=known(name)) for c, name in NAMED])
 def test_instructions_as_on_the_card(card: dict, case: Case) -> None:
     assert compare_instructions(case, card["instructions"]) == []
+
+
+def test_an_older_assembler_takes_a_text_for_the_newest_version_that_it_knows(
+    texts: dict[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ptx = texts["logarithms"][0]
+    cubin, version = assembled(ptx, "sm_90")
+    assert cubin.startswith(b"\x7fELF")
+    assert f".version {version}\n" in ptx
+    newest = corpus_results.cubin_of
+
+    def older(text: str, arch: str) -> bytes:
+        if ".version 9.0\n" not in text:
+            told = f"Unsupported .version {version}; current version is '9.0'"
+            raise RuntimeError(f"nvJitLink: ptxas application ptx input, line 9; fatal   : {told}")
+        return newest(text, arch)
+
+    monkeypatch.setattr(corpus_results, "cubin_of", older)
+    lowered, taken_for = assembled(ptx, "sm_90")
+    assert lowered.startswith(b"\x7fELF")
+    assert taken_for == "9.0"
+    monkeypatch.setattr(corpus_results, "cubin_of", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        assembled(ptx, "sm_90")

@@ -23,7 +23,7 @@ def bench() -> ModuleType:
 
 def test_a_sample_of_mutated_texts(bench: ModuleType) -> None:
     tally = bench.Tally()
-    bench.fuzz(count=250, runs=8, seed=7, tally=tally)
+    bench.fuzz(bench.texts(250, seed=7), runs=8, tally=tally)
     assert tally.faults == []
     assert tally.before.total() == 250
     assert tally.before["passed"] > 20, tally.before
