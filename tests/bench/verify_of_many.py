@@ -2,9 +2,10 @@
 
     python tests/bench/verify_of_many.py [--attempts 500] [--device cpu] [--cores 2]
 
-A real trial of `kerneltrial init`'s kernel, each attempt a source of its own, sealed without a signature and packed. It
-prints the trial's time, the bundle's size, and what two verifications took: of the bundle as it is, and with the winner
-compiled again. Memory is the largest resident set of the process and its children.
+A real trial of `kerneltrial init`'s kernel, each attempt a source and a binary of its own, sealed without a signature
+and packed. It prints the trial's time, the bundle's size, and what verifications took: of the bundle as it is, with the
+winner compiled again (what `verify BUNDLE` does), with all of it, and with winner and baseline judged again. Memory is
+the largest resident set of the process and its children.
 """
 
 import argparse
@@ -20,14 +21,15 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """extern "C" __global__ void scale_add(const float* x, const float* y, float* out, int n, float alpha) {{
+  if (n == -2 - {number}) return;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
     out[i] = fmaf(alpha, x[i], y[i]);
 }}
-// attempt {number}
 """
 PLAN = {"variants": [{"launches": [{"entry": "scale_add", "grid": ["4", "1", "1"], "block": ["128", "1", "1"],
                                     "args": ["x", "y", "out", "n", "alpha"]}]}]}  # fmt: skip
 A_ROUND = 50  # candidates
+ORACLE = "cases/scale_add/oracle.py"
 
 
 def prepare(folder: Path, given: argparse.Namespace) -> None:
@@ -101,6 +103,8 @@ def main() -> None:
             ("bundle", ["bundle", "--out", bundle]),
             ("verify, nothing compiled", ["verify", bundle, "--recompile", "none"]),
             ("verify, the winner compiled again", ["verify", bundle]),
+            ("verify, all compiled again", ["verify", bundle, "--recompile", "all"]),
+            ("verify, the winner compiled and judged again", ["verify", bundle, "--rerun", ORACLE]),
         ):
             seconds, peak, said = timed([*own, *words], folder)
             print(f"| {name} | {seconds:.1f} s | {peak:.0f} MiB |", flush=True)
