@@ -7,14 +7,15 @@ zeros, which answer plainly, half are negative where -0 is among the kinds.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from kerneltrial.inputs.dtypes import is_float
 from kerneltrial.records.contract import Array, Contract, Special
 from kerneltrial.records.plan import DType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SPACING: Final = 4096  # about one value of each kind for as many elements
 MOST: Final = 16  # of each kind in an array
@@ -42,7 +43,7 @@ def admits_zero(array: Array) -> bool:
     return (array.low is None or array.low <= 0) and (array.high is None or array.high >= 0)
 
 
-def kinds_in(allowed: Sequence[Special], outputs: int, rng: np.random.Generator) -> tuple[Special, ...]:
+def kinds_in(allowed: Sequence[Special], outputs: int, rng: "np.random.Generator") -> tuple[Special, ...]:
     """The kinds that one draw has: all, or one of them where the call has too few output elements to tell them apart.
 
     `rng` must be the same for all arrays of the call, so that all show the same kind.
@@ -53,9 +54,11 @@ def kinds_in(allowed: Sequence[Special], outputs: int, rng: np.random.Generator)
 
 
 def put_among(
-    values: NDArray[Any], kinds: Sequence[Special], dtype: DType, rng: np.random.Generator
-) -> NDArray[np.float64]:
+    values: "NDArray[Any]", kinds: Sequence[Special], dtype: DType, rng: "np.random.Generator"
+) -> "NDArray[np.float64]":
     """Return a copy of float64 `values` (not yet rounded to `dtype`) with some places taken by `kinds`."""
+    import numpy as np  # a contract is read by stages that draw nothing
+
     changed = np.array(values, np.float64)
     flat = changed.reshape(-1)
     count = min(max(flat.size // SPACING, 1), MOST)
@@ -67,7 +70,7 @@ def put_among(
     return changed
 
 
-def _special(kind: Special, dtype: DType, rng: np.random.Generator) -> float:
+def _special(kind: Special, dtype: DType, rng: "np.random.Generator") -> float:
     least, above = _RANGES[dtype]
     sign = float(rng.choice((-1.0, 1.0)))
     match kind:
