@@ -47,6 +47,19 @@ AGAIN:
   st.global.u32 [%y], %twice;
 """
 
+JOINED = """
+  add.u32 %once, %t, 5;
+  setp.ne.u32 %p0, %b, 0;
+  @%p0 bra FAR;
+JOIN:
+  st.global.u32 [%y], %once;
+  bra END;
+FAR:
+  bar.sync 0;
+  bra JOIN;
+END:
+"""
+
 
 def _run(body: str, checks: str) -> np.ndarray:
     done = run(HEADER + KERNEL.format(body=body), call_of([out("y", "uint32", 64)], (2,), (32,)), {}, checks=checks)
@@ -68,6 +81,11 @@ def test_values_and_predicates_outlive_waits_in_a_loop(checks: str) -> None:
     b, t, k = np.ogrid[:2, :32, :5]
     once = k * t + b
     assert np.array_equal(_run(LOOP, checks), (once + 1000 * (once > 40)).sum(2))
+
+
+@pytest.mark.parametrize("checks", ["bounds", "all"])
+def test_a_way_with_a_wait_joins_one_without(checks: str) -> None:
+    assert np.array_equal(_run(JOINED, checks), np.tile(np.arange(5, 37), (2, 1)))
 
 
 def test_which_registers_lie_in_the_context_alone() -> None:

@@ -34,6 +34,7 @@ class Generator(Operands):
         self._resumes: list[str] = []
         self._groups: dict[int, Group] = {}
         self._stored = stored_before_wait(flow)
+        self._targets = {block.target for block in flow.blocks}
 
     def generate(self) -> str:
         """The text of the function, and of what it calls itself."""
@@ -89,6 +90,8 @@ class Generator(Operands):
         return self._groups.get(id(instruction))
 
     def _block(self, block: Block) -> None:
+        if block.index in self._targets:
+            self.at_hand.clear()
         self._groups = shared_groups(block) if self.level == "bounds" else {}
         last = [block.last] if block.steps and block.ends != "fall" else []
         self.passed([step for step in block.steps if step in last or step.instruction.guard is None])
@@ -251,6 +254,7 @@ class Generator(Operands):
         label = body.label()
         self._resumes.append(label)
         body.place(label)
+        self.at_hand.clear()
         for register in bits(lower_superword.reload(self, live & ~self.kept)):
             self._reload(register)
 

@@ -51,6 +51,9 @@ class Operands:
         self.kept = kept_in_context(flow)
         self._slots: dict[int, str] = {}
         self._values: dict[int, str] = {}
+        self.at_hand: dict[
+            int, str
+        ] = {}  # of those kept in the context, values that were made since the thread resumed
         self.lanes: dict[int, tuple[str, int]] = {}
         self.vectors: dict[Lanes, str] = {}
         self.together: dict[Lanes, str] = {}
@@ -84,6 +87,8 @@ class Operands:
             return self.body.op(f"extractelement <{LANES} x i32> {vector}, i64 {lane}")
         if register in self.flow.local:
             return self._values.get(register, "0")
+        if register in self.at_hand:
+            return self.at_hand[register]
         return self.body.op(f"load i{WIDTHS[self.function.registers[register]]}, ptr %r{register}")
 
     def invariant(self, name: str, type_: str) -> str:
@@ -259,6 +264,8 @@ class Operands:
             self._values[register] = value
         else:
             self.body.do(f"store i{WIDTHS[self.function.registers[register]]} {value}, ptr %r{register}")
+        if self.kept >> register & 1:
+            self.at_hand[register] = value
 
     def assign_results(
         self, operand: Operand, type_: str, result: "str | Sequence[str]", instruction: Instruction
