@@ -3,12 +3,16 @@
 `tests/bench/families.py` judges every configuration of every space on every case; that takes hours, and this seconds.
 """
 
+from pathlib import Path
+
 import pytest
 from family_court import CLONE, NO_CARD, Family, names
 
+from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.trial import check_workload
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.validation import Validated
+from kerneltrial.store.canonical import digest
 
 FAMILIES = names()
 # In place of seeds that take seconds to compile: small tiles, and the same structure. None: no configuration here.
@@ -114,3 +118,15 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
         assert parameters in family.space.configurations
         outcome = Family(name, checks).verdict(judge, parameters, (case,))
         assert isinstance(outcome, Validated), f"{parameters} in {case.name}: {outcome}"
+
+
+CANDIDATES = sorted(path for name in FAMILIES for path in (CLONE / "kernels" / name / "candidates").glob("*.cu"))
+
+
+@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+def test_a_kernel_beside_a_space_is_valid(path: Path) -> None:
+    family = Family(path.parents[1].name, checks="all")
+    judge = family.judge(family.small, 4)
+    subject = family.subject(path.read_bytes(), read_plan(plan_path(path)))
+    outcome = judge.judge_subject(digest(path.name.encode()), subject, judge.cases)
+    assert isinstance(outcome, Validated), outcome
