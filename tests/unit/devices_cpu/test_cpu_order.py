@@ -9,6 +9,7 @@ import pytest
 from ptx_runner import Argument, array, call_of, out, output, run, scratch
 from ptx_sources import ptx_of
 
+from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.device import open_cpu
 from kerneltrial.devices.device import Binary, Conditions, Run
 from kerneltrial.inputs.calls import Call
@@ -296,6 +297,14 @@ def test_many_flags_and_many_fences() -> None:
     )
     done = run(ptx_of(source), _call(Twins("", "", blocks=1)), {"x": X}, checks="all", budget=50_000_000)
     assert done.completed, done.findings
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_BYTES", 1000), ("MAX_RECORDS_BYTES", 1000), ("MAX_BLOCKS", 3)])
+def test_what_is_too_large_is_unchecked(monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
+    monkeypatch.setattr(races_global, limit, value)
+    done = _run(BETWEEN_BLOCKS["no barrier before the ticket"], BETWEEN_BLOCKS["no barrier before the ticket"].bad)
+    assert done.completed
+    assert ["races in global memory" in finding.detail for finding in done.unchecked] == [True]
 
 
 def test_the_sums_of_the_last_block_are_right() -> None:

@@ -35,8 +35,9 @@ _WARP); or lanes of several warps. Or'ed: strong. Of the block that read before,
 strong."""
 _STRONG_BEFORE = 1 << 30
 MAX_BLOCKS = 1 << 24
-MAX_BYTES = 256 << 20
-"""Of a call's memory, and of what the blocks of a launch may publish: larger launches are not looked at."""
+MAX_BYTES, MAX_RECORDS_BYTES = 256 << 20, 2 << 30
+"""Of a call's memory and of what the blocks of a launch may publish; and of the records: larger launches are not looked
+at."""
 
 
 class _Granule:

@@ -20,13 +20,14 @@ class GlobalRecords:
         blocks, threads = math.prod(launch.grid), math.prod(launch.block)
         self._words, self._rows = order.covered_words(threads), blocks + 1
         of_place = 4 * self._rows * self._words
-        fits = blocks <= races_global.MAX_BLOCKS and arena.memory.size <= races_global.MAX_BYTES
+        size = ((arena.memory.size >> kernel.global_shift) + 1) * races_global.RECORD_BYTES
+        small = arena.memory.size <= races_global.MAX_BYTES and size <= races_global.MAX_RECORDS_BYTES
+        fits = small and blocks <= races_global.MAX_BLOCKS
         self._places = min(order.MAX_PLACES, races_global.MAX_BYTES // of_place)
         self.checked = fits and self._places > 0
         self._on = kernel.level == "all" and self.checked
         self._shift = kernel.global_shift
-        granules = (arena.memory.size >> self._shift) + 1 if self._on else 0
-        self._records = np.zeros(granules * races_global.RECORD_BYTES, np.uint8)
+        self._records = np.zeros(size if self._on else 0, np.uint8)
         self._published = np.zeros(self._places * self._rows * self._words if self._on else 0, np.int32)
         self._table = np.zeros(order.MAX_PLACES * order.PLACE_BYTES, np.uint8)
         self._used = np.zeros(1, np.int64)
