@@ -11,7 +11,7 @@ from pathlib import Path
 from kerneltrial.commands.configuration import read_config
 from kerneltrial.dag.graph import STAGES, record_path, reports, results
 from kerneltrial.evidence.sealed import Brought, Evidence
-from kerneltrial.evidence.verdict import Verdict
+from kerneltrial.evidence.verdict import Verdict, counted
 from kerneltrial.inputs.config import Config, read
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.problem import Problem
@@ -69,7 +69,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
 def _summary(verdict: Verdict) -> str:
     if verdict.lines:
-        return f"{len(verdict.lines)} problems"
+        return counted(verdict.lines)
     if verdict.other_version:
         return "the bytes are whole; what they say was not looked into"
     return "all whole, every link holds"

@@ -68,9 +68,14 @@ class Verdict:
         found = []
         for level, (proves, not_proved) in PROVES.items():
             lines = self.problems.get(level)
-            state = "not done" if lines is None else f"{len(lines)} problems" if lines else "ok"
+            state = "not done" if lines is None else counted(lines) if lines else "ok"
             notes = "; ".join(self.notes.get(level, []))
             found.append(f"{level:<11} {state}" + (f" ({notes})" if notes else ""))
             if lines is not None and not lines:
                 found += [f"            shows: {proves}", f"            not:   {not_proved}"]
         return found
+
+
+def counted(lines: list[str]) -> str:
+    """How many problems there are, in words."""
+    return f"{len(lines)} problem{'s' * (len(lines) != 1)}"
