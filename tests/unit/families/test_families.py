@@ -120,6 +120,16 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
         assert isinstance(outcome, Validated), f"{parameters} in {case.name}: {outcome}"
 
 
+def test_blocks_that_end_one_tile_and_begin_the_next_leave_two_partial_tiles() -> None:
+    family = Family("matmul_large_f32", checks="bounds")
+    parameters = {"BM": 64, "BN": 128, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 1, "SPLIT": 0, "BAND": 1, "AHEAD": 1}
+    assert parameters in family.space.configurations
+    judge = family.judge(family.small, 0)
+    runs = next(case for case in family.small.cases if case.name == "runs")
+    outcome = family.verdict(judge, parameters, (runs,))
+    assert isinstance(outcome, Validated), outcome
+
+
 CANDIDATES = sorted(path for name in FAMILIES for path in (CLONE / "kernels" / name / "candidates").glob("*.cu"))
 
 
