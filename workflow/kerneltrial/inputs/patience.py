@@ -28,7 +28,8 @@ class _Limit:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self.fired = False
-        threading.Thread(target=self._watch, args=(seconds,), daemon=True).start()
+        self._watching = threading.Thread(target=self._watch, args=(seconds,), daemon=True)
+        self._watching.start()
 
     def _watch(self, seconds: float) -> None:
         wait = seconds
@@ -47,6 +48,7 @@ class _Limit:
         with self._lock:
             self._over.set()
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
+        self._watching.join()  # a process that forks next has one thread less
 
 
 @contextmanager
@@ -61,13 +63,21 @@ def limited(seconds: float, grace_s: float = GRACE_S) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, seconds + grace_s)
     limit = _Limit(seconds)
     try:
-        yield
-    finally:
-        while True:
-            with suppress(TookTooLongError):  # may come between any two steps
-                limit.call_off()
-                if alarm:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                break
+        try:
+            yield
+        finally:
+            _end(limit, alarm)
+    except TookTooLongError:
+        _end(limit, alarm)  # it came behind the block, before the first end; the next one is a second away
+        raise
     if limit.fired:
         raise TookTooLongError
+
+
+def _end(limit: _Limit, alarm: bool) -> None:
+    while True:
+        with suppress(TookTooLongError):  # may come between any two steps
+            limit.call_off()
+            if alarm:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            return
