@@ -582,6 +582,23 @@ def test_who_looked_into_a_time_under_the_floor_names_its_case() -> None:
     assert other.outcome == "INCONCLUSIVE"
 
 
+UNSEEN = Finding(reason=Reason.NEEDS_REVIEW, detail="the cpu device did not look (wgmma)")
+
+
+def test_a_winner_that_the_cpu_device_could_not_run_beside_the_card_asks_for_a_person() -> None:
+    unseen = msgspec.structs.replace(GO.confirmation, unchecked=(UNSEEN,))
+    decision = decide(grounds(confirmation=unseen))
+    found = rule(decision, "correct_on_public_cases")
+    assert decision.outcome == "INCONCLUSIVE"
+    assert isinstance(found, Unknown)
+    assert found.seen.endswith("but the cpu device did not look (wgmma)")
+    assert "policy.accept_unseen" in found.settled_by
+    assert decide(grounds(confirmation=unseen, terms=policy(accept_unseen=True))).outcome == "GO"
+    assert decide(grounds(confirmation=unseen, terms=policy(accept_unseen=False))).outcome == "INCONCLUSIVE"
+    absent = msgspec.structs.replace(unseen, unchecked=(Finding(reason=Reason.CHECK_ABSENT, detail="no LLVM"),))
+    assert decide(grounds(confirmation=absent)).outcome == "GO"
+
+
 def test_a_policy_that_was_loosened_after_the_signature_is_no_longer_signed() -> None:
     now = GO.terms.now
     loose = msgspec.structs.replace(now, policy=msgspec.structs.replace(now.policy, horizon_months=Decimal(60)))
@@ -597,6 +614,7 @@ def test_a_waived_floor_and_more_iterations_may_come_after_the_signature() -> No
     for change in (
         {"iterations": now.iterations + 4},
         {"policy": msgspec.structs.replace(now.policy, waive_floor=(SQUARE,))},
+        {"policy": msgspec.structs.replace(now.policy, accept_unseen=True)},
     ):
         decision = decide(grounds(terms=terms(msgspec.structs.replace(now, **change), now)))
         assert isinstance(rule(decision, "reviewer_receipt"), Passed)

@@ -7,6 +7,7 @@ import pytest
 from cuda import bindings as cuda_bindings
 from fake_card import FakeCard
 
+from kerneltrial.devices.cuda.laid import lay
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.loaded import CudaLoaded
 from kerneltrial.devices.cuda.places import MARGIN_BYTES, Staging
@@ -137,3 +138,28 @@ def test_what_does_not_fit_the_staging_lies_apart(card, monkeypatch):
     monkeypatch.setattr(Staging, "nbytes", 4 * N * 6)  # enough without margins
     loaded.run(call(), VALUES, conditions)
     assert sum(map(len, context.pool._free.values())) > 1
+
+
+@pytest.mark.parametrize(("unit", "turn"), [(256, 1), (256, 63), (4096, 1), (4096, 99)])
+def test_what_a_contract_promises_of_addresses_holds_at_any_turn_and_size(card, unit, turn):
+    """A wide alignment in a late turn moves buffers far: they then lie apart, and as promised."""
+    context, seen = card.context(), {}
+    card.effects["k"] = lambda pointers: seen.update(zip(NAMES, pointers, strict=False))
+    conditions = Conditions(poison="nan", checks="bounds", offset_bytes=unit * turn)
+    told = CudaLoaded(context, Module(b"x")).run(call(), VALUES, conditions)
+    assert (told.inputs_intact, told.guards_intact) == (True, True)
+    assert all(address % unit == 0 for address in seen.values())
+
+
+def test_what_nearly_fills_the_staging_lies_within_it_or_apart(card):
+    """Once the room was worked out otherwise than the places were, and a call in between broke the run."""
+    for count in range(1000, 1012):
+        three = tuple(
+            Buffer(name=n, role="output", dtype="float32", shape=(count * 347,), initial="poisoned") for n in "xyz"
+        )
+        for offset in (0, 4, 256 * 40):
+            conditions = Conditions(poison="nan", checks="bounds", offset_bytes=offset)
+            laid = lay(card.context(), Call(buffers=three, launches=()), {}, conditions)
+            laid.look()
+            assert laid.margins_intact()
+            laid.free()

@@ -6,10 +6,14 @@ from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.standing import Fate, Standing
 from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown, Winner
-from kerneltrial.records.reason import ReasonClass
+from kerneltrial.records.reason import Reason, ReasonClass
 from kerneltrial.records.validation import Validated
 
 _CHECKED = "judge the candidates again on a device that can check them"
+_REVIEWED = (
+    "a person reads the winner for what the cpu device could not look at (instructions of one architecture are an "
+    "honest reason, an odd one that the kernel does not need is none) and says so by policy.accept_unseen"
+)
 _PLACEHOLDER = "put your name here"  # the author in the starter's config
 
 
@@ -26,6 +30,10 @@ def correct_on_public_cases(grounds: Grounds) -> RuleResult:
         return Failed(rule=rule, asked=asked, seen=seen, example=False)
     if isinstance(grounds.winner, Winner):
         seen = f"the winner is right on {_looked_at(grounds, grounds.winner)}, and was right again at the confirmation"
+        unseen = [one.detail for one in grounds.confirmation.unchecked if one.reason is Reason.NEEDS_REVIEW]
+        if unseen and grounds.terms.now.policy.accept_unseen is not True:
+            seen = f"{seen}, but {unseen[0]}"
+            return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_REVIEWED)
         return Passed(rule=rule, asked=asked, seen=seen, example=False)
     return _without_winner(grounds, rule, asked)
 

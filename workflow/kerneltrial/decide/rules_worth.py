@@ -117,7 +117,9 @@ def _changed(signed: Agreed, in_force: Agreed) -> str:
     A floor is waived once its case was looked into, so that waiver alone may come after the signature. How many
     iterations are made may change too: whoever wins is judged and measured afresh.
     """
-    first, now = (msgspec.structs.replace(one.policy, waive_floor=()) for one in (signed, in_force))
+    first, now = (
+        msgspec.structs.replace(one.policy, waive_floor=(), accept_unseen=msgspec.UNSET) for one in (signed, in_force)
+    )
     pairs = {
         "policy": (first, now),
         "workload": (signed.workload, in_force.workload),

@@ -3,7 +3,8 @@
 A card takes blocks in an order of its own, and mostly the same one; what one block reads of another may then be right
 in every run, as may a wait for a block that a smaller card would start too late. The `cpu` device knows races between
 blocks, takes blocks and warps in other orders, and knows each byte that was never written. It looks at the cases that
-are cheap enough for it; what it cannot run stays unchecked.
+are cheap enough for it. A candidate that it cannot run, for an instruction that it does not know, needs a person's
+look: else one odd instruction would be all that it takes not to be looked at.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,9 @@ def with_word(
 ) -> Validated | Invalid:
     """The card's outcome with the `cpu` device's word in it; `left_out` are cases that were too large for it."""
     if isinstance(strict, Unchecked):
-        return _open(outcome, f"the cpu device did not look ({strict.detail}): {_SEES}")
+        by_candidate = strict.reason in (Reason.UNSUPPORTED_INSTRUCTION, Reason.UNSUPPORTED_FEATURE)
+        reason = Reason.NEEDS_REVIEW if by_candidate else Reason.CHECK_ABSENT
+        return _open(outcome, f"the cpu device did not look ({strict.detail}): {_SEES}", reason)
     checks = (*outcome.checks, CPU_DEVICE)
     unchecked = tuple(finding for finding in outcome.unchecked if finding != BETWEEN_BLOCKS)
     if isinstance(strict, Invalid):
@@ -38,6 +41,9 @@ def with_word(
             unchecked=unchecked,
         )
     seen = msgspec.structs.replace(outcome, checks=checks, unchecked=unchecked)
+    for finding in strict.unchecked:
+        if finding.reason is not Reason.CHECK_ABSENT or finding.detail not in _details(outcome):
+            seen = _open(seen, f"on the cpu device: {finding.detail}", finding.reason)
     names = list(left_out)
     if not names:
         return seen
@@ -45,6 +51,10 @@ def with_word(
     return _open(seen, f"{_SEES}, in {shown}: too large for the cpu device")
 
 
-def _open(outcome: Validated, detail: str) -> Validated:
-    finding = Finding(reason=Reason.CHECK_ABSENT, detail=detail)
+def _details(outcome: Validated) -> frozenset[str]:
+    return frozenset(finding.detail for finding in outcome.unchecked)
+
+
+def _open(outcome: Validated, detail: str, reason: Reason = Reason.CHECK_ABSENT) -> Validated:
+    finding = Finding(reason=reason, detail=detail)
     return msgspec.structs.replace(outcome, unchecked=(*outcome.unchecked, finding))

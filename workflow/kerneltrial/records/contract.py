@@ -95,7 +95,7 @@ class Contract(Record):
     deterministic: bool = True
     tf32: bool = False
     torch: str = ""
-    alignment_bytes: Positive = 256
+    alignment_bytes: Annotated[int, Meta(ge=1, le=4096)] = 256
     in_place: dict[Name, Name] = msgspec.field(default_factory=dict)
     include_folders: tuple[str, ...] = ()
     defines: dict[Name, str] = msgspec.field(default_factory=dict)

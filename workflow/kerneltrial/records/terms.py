@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from kerneltrial.records.record import Name, Record, within
@@ -15,7 +16,8 @@ class Policy(Record):
 
     `waive_vendor` names libraries that may be faster than the winner, `waive_floor` cases whose latency under the
     roofline's floor a person has looked into and found honest. `no_vendor` says that no vendor has a kernel for this
-    contract, and why; nothing where one is to be timed.
+    contract, and why; nothing where one is to be timed. `accept_unseen` says that a person has looked at a winner that
+    the `cpu` device could not run beside the card.
     """
 
     minimum_effect: Decimal = Decimal("0.02")
@@ -26,6 +28,7 @@ class Policy(Record):
     waive_floor: tuple[Name, ...] = ()
     accept_derived: bool = False
     require_receipt: bool = True
+    accept_unseen: bool | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         within("minimum_effect", self.minimum_effect, "0", "10")

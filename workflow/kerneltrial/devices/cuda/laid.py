@@ -50,14 +50,22 @@ def lay(context: Context, call: Call, given: Given, conditions: Conditions) -> L
         The card has no room, or cannot be used.
     """
     fenced = conditions.fence != "none" and not context.fences.absent
-    if not fenced and _room(call.buffers) <= context.staging.nbytes:
+    total = places(call.buffers, conditions)[1]
+    if not fenced and total <= context.staging.nbytes:
         return Together(context, call.buffers, given, conditions)
     return Apart(context, call.buffers, given, conditions)
 
 
-def _room(buffers: Sequence[Buffer]) -> int:
-    """Bytes of one allocation that holds all, at any offset."""
-    return MARGIN_BYTES + sum(-(-buffer_bytes(buffer) // MARGIN_BYTES) + 3 for buffer in buffers) * MARGIN_BYTES
+def places(buffers: Sequence[Buffer], conditions: Conditions) -> tuple[dict[str, slice], int]:
+    """Where each buffer lies in one allocation that begins at a multiple of a margin's size, and the bytes of all."""
+    spans: dict[str, slice] = {}
+    at = MARGIN_BYTES
+    for buffer in order_of(conditions, buffers):
+        start = -(-at // MARGIN_BYTES) * MARGIN_BYTES + offset_of(conditions, buffer.name)
+        end = start + buffer_bytes(buffer)
+        spans[buffer.name] = slice(start, end)
+        at = end + MARGIN_BYTES
+    return spans, at
 
 
 class Together:
@@ -65,15 +73,10 @@ class Together:
 
     def __init__(self, context: Context, buffers: Sequence[Buffer], given: Given, conditions: Conditions) -> None:
         self._context = context
-        self._spans: dict[str, slice] = {}
-        at = MARGIN_BYTES
-        for buffer in order_of(conditions, buffers):
-            start = -(-at // MARGIN_BYTES) * MARGIN_BYTES + offset_of(conditions, buffer.name)
-            end = start + buffer_bytes(buffer)
-            self._spans[buffer.name] = slice(start, end)
-            at = end + MARGIN_BYTES
+        self._spans, at = places(buffers, conditions)
         self._total = at
-        self._start = context.pool.take(at)
+        self._taken = context.pool.take(at + MARGIN_BYTES)
+        self._start = -(-self._taken // MARGIN_BYTES) * MARGIN_BYTES
         self._image, self._back = context.staging.image[:at], context.staging.back[:at]
         self._fill(buffers, given, conditions)
         driver_call("cuMemcpyHtoDAsync", self._start, self._image.ctypes.data, at, context.queue.stream)
@@ -115,7 +118,7 @@ class Together:
         return all(np.array_equal(self._back[span], self._image[span]) for span in self._margins())
 
     def free(self) -> None:
-        self._context.pool.give(self._start, self._total)
+        self._context.pool.give(self._taken, self._total + MARGIN_BYTES)
 
 
 class Apart:

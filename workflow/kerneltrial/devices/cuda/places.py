@@ -96,22 +96,27 @@ class Staging:
 
 
 class Plain:
-    """An allocation with margins on both sides, moved up by `offset_bytes`; from a pool where one is given."""
+    """An allocation with margins on both sides, moved up by `offset_bytes`; from a pool where one is given.
+
+    Without that the payload begins at a multiple of a margin's size: a driver promises 256 bytes, a contract may more.
+    """
 
     def __init__(self, nbytes: int, offset_bytes: int = 0, pool: Pool | None = None) -> None:
         self.before = MARGIN_BYTES + offset_bytes
         self.total = self.before + nbytes + MARGIN_BYTES
         self._pool = pool
-        self.start = int(call("cuMemAlloc", self.total)) if pool is None else pool.take(self.total)
+        taken = self.total + MARGIN_BYTES
+        self._taken = int(call("cuMemAlloc", taken)) if pool is None else pool.take(taken)
+        self.start = -(-self._taken // MARGIN_BYTES) * MARGIN_BYTES
 
     def protect(self) -> None:
         """A plain allocation can always be written: inputs are compared after the call."""
 
     def free(self) -> None:
         if self._pool is None:
-            release("cuMemFree", self.start)
+            release("cuMemFree", self._taken)
         else:
-            self._pool.give(self.start, self.total)
+            self._pool.give(self._taken, self.total + MARGIN_BYTES)
 
 
 class Fenced:
