@@ -85,11 +85,12 @@ def _differences(
     """
     job = job_of(config, "build", iteration, Digests(root))
     path, left, said = graph.record_path(config.trial, "build", iteration), found, dict[str, str]()
+    # the same clean process as the build's: what numba loads beside NVRTC changes some of its texts
+    languages = {candidate.language for candidate in job.record("propose", Proposal).candidates}
     for number in range(1 + _TRIES):
         if not left:
             break
         sources = [(candidate, job.objects.get(candidate.source)) for candidate, _ in left]
-        languages = {candidate.language for candidate, _ in left}
         names, first = preload(languages, placed=number == 0), number == 0
         with tempfile.TemporaryDirectory() as scratch, Nursery(names, fixed=first) as nursery:
             again = open_builder(job, lock, nursery).build_all(sources, Objects(Path(scratch)))
