@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.__main__ import main
-from kerneltrial.evidence.tarball import unpack
+from kerneltrial.evidence.tarball import pack, unpack
+from kerneltrial.store import journal
+from kerneltrial.store.canonical import canonical, digest
 
 EXAMPLE = Path(__file__).parents[3] / "reports/example/matmul_example-evidence.tar"
 
@@ -107,3 +109,129 @@ def test_the_script_shows_names_of_a_bundle_set_in_and_plain(bundle, tmp_path):
     assert "\x1b" not in done.stdout
     assert "all whole" in done.stdout
     assert not [line for line in done.stdout.splitlines() if line.startswith("ok") and "all whole" in line]
+
+
+def as_device(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("change", [as_folder, as_pipe, as_link, as_device])
+@pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.sig"])
+def test_sums_that_are_no_plain_file_are_not_taken_for_absent(bundle, capsys, change, name):
+    if name == "SHA256SUMS.sig":
+        (bundle / "SHA256SUMS").unlink()
+    change(bundle / name)
+    status, said = verify(capsys)
+    assert status == 3
+    assert f"{name}: is a " in said
+    assert said.count("\n") == 1
+
+
+def test_a_device_in_results_that_are_not_sealed_is_not_read(bundle, results, capsys):
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (bundle / name).unlink()
+    as_device(results / "lock.json")
+    status, said = verify(capsys)
+    assert status == 3
+    assert "lock.json: is a link where a file belongs" in said
+
+
+@pytest.mark.parametrize("name", ["abc", "-1", "0001x", "٠٠٠١", "1", "9" * 22])
+def test_a_folder_that_is_no_iterations_is_a_problem(results, capsys, name):
+    (results / "iterations" / name).mkdir()
+    shutil.copyfile(results / "iterations/0001/build.json", results / "iterations" / name / "build.json")
+    status, said = verify(capsys)
+    assert status == 1
+    assert f"iterations/{name}/build.json: lies in a folder that is no iteration's" in said
+
+
+@pytest.mark.parametrize("name", ["build", "build-x", "build--001", "build-٠٠٠١", "build-" + "9" * 5000])
+def test_usage_of_no_job_is_a_problem(results, capsys, name):
+    usage = next((results / "usage/build-0001").glob("*.json"))
+    there = results / "usage" / name[:200]
+    there.mkdir()
+    shutil.copyfile(usage, there / usage.name)
+    status, said = verify(capsys)
+    assert status == 1
+    assert f"usage/{name[:200]}/{usage.name}: the journal knows of no such usage" in said
+
+
+@pytest.mark.parametrize("iteration", ["x", None, [], 1.5, {"a": 1}])
+def test_a_journal_of_another_form_is_a_problem(results, capsys, iteration):
+    journal.append(results / "journal/build-0001.jsonl", {"stage": "build", "iteration": iteration})
+    status, said = verify(capsys)
+    assert status == 1
+    assert "build-0001.jsonl: 1 lines are not in the chain" in said
+
+
+def reseal(path, change):
+    """Change a record and make its own digest right, as whoever forges a bundle does."""
+    record = json.loads(path.read_bytes())
+    change(record)
+    record.pop("sha256")
+    path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
+
+
+BODIES = [[], 7, "text", None, {}, {"now": 7}]
+RECORDS = (
+    *("lock", "terms", "qualification", "prize", "confirmation", "decision", "report"),
+    *(f"iterations/0001/{name}" for name in ("proposal", "build", "validation", "timing", "holdout", "cost")),
+)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("body", [[], {"candidates": [1]}], ids=repr)
+def test_a_record_of_another_form_is_a_problem_and_no_trace(results, capsys, name, body):
+    reseal(results / f"{name}.json", lambda record: record.update(body=body))
+    assert verify(capsys)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["/proc/self/maps", "../outside", "a" * 5000, "a\0b"])
+def test_inputs_outside_the_bundle_are_not_read(bundle, results, capsys, name):
+    (bundle.parent / "outside").write_text("secret")
+    reseal(results / "prize.json", lambda record: record["made_from"]["inputs"].update({name: digest(b"secret")}))
+    status, said = verify(capsys)
+    assert status == 1
+    assert "prize.json: was made from " in said
+    assert "which is missing" in said
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "7", "[]", '{"salt": 7}', '{"outcome": "GO"}', "\udcff"])
+def test_a_seal_that_is_none_is_one_line(bundle, results, capsys, text):
+    (results / "signed/seal.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert verify(capsys)[0] == 1
+    files = [path for path in bundle.rglob("*") if path.is_file()]
+    pack({path.relative_to(bundle).as_posix(): path for path in files}, "bundle", Path("bundle.tar"))
+    assert main(["rocrate", "bundle.tar"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("kerneltrial: bundle.tar: its seal, lock or journal is none")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("body", BODIES, ids=repr)
+def test_compare_of_records_of_another_form_is_one_line(results, capsys, body):
+    reseal(results / "terms.json", lambda record: record.update(body=body))
+    assert main(["compare", "bundle/results/matmul_example", "bundle/results/matmul_example"]) == 3
+    said = capsys.readouterr().err
+    assert "compare: records of these trials have a form" in said
+    assert said.count("\n") == 1
+
+
+def test_heads_with_numbers_that_are_none_are_no_heads(capsys, bundle, tmp_path):
+    (tmp_path / "heads").write_text("".join(f"lock {number} {'0' * 64}\n" for number in ("٣", "0", "9" * 5000)))
+    status, said = verify(capsys, "--heads", "heads")
+    assert status == 1
+    assert "heads: holds no heads" in said
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "VERIFY.md"])
+def test_the_script_reads_no_device(bundle, name):
+    script = Path(__file__).parents[3] / "workflow/kerneltrial/evidence/templates/verify.sh"
+    shutil.copyfile(script, bundle / "verify.sh")
+    as_device(bundle / name)
+    keys = str(EXAMPLE.parent / "allowed_signers")
+    done = subprocess.run(["sh", "verify.sh", keys], cwd=bundle, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"./{name}" in done.stdout
+    assert "no plain file, so nothing was read" in done.stdout

@@ -9,6 +9,7 @@ from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import canonical
+from kerneltrial.store.plain import require_plain
 from kerneltrial.store.printed import printed
 
 _WIDTH = 40
@@ -20,7 +21,16 @@ def run(given: argparse.Namespace, root: Path) -> int:
     first, second = (_folder(name, root) for name in (given.first, given.second))
     # Trials of one name lie in different places, so that these tell them apart.
     heads = (first.name, second.name) if first.name != second.name else (given.first, given.second)
-    print(table(("", *heads), list(rows(first, second))))
+    for folder in (first, second):
+        require_plain(folder, ".")
+    try:
+        found = list(rows(first, second))
+    except (ValueError, LookupError, TypeError, AttributeError) as fault:
+        raise InputProblem(
+            "compare: records of these trials have a form that this kerneltrial does not write "
+            f"({type(fault).__name__}: {fault}); `kerneltrial verify` says more"
+        ) from fault
+    print(table(("", *heads), found))
     return 0
 
 

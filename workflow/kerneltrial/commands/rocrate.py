@@ -28,7 +28,13 @@ def run(given: argparse.Namespace, root: Path) -> int:
     out = root / given.out if given.out else bundle.with_name(f"{bundle.stem}.crate.zip")
     with tempfile.TemporaryDirectory(prefix="kerneltrial-") as scratch:
         folder = unpack(bundle, Path(scratch))
-        told = _told(folder, given.license)
+        try:
+            told = _told(folder, given.license)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
+            raise InputProblem(
+                f"{given.bundle}: its seal, lock or journal is none ({type(fault).__name__}: {fault}); "
+                "`kerneltrial verify` says more"
+            ) from fault
         text = json.dumps(crate.crate(told), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
         workflow = resources.files("kerneltrial.commands").joinpath("starter", "Snakefile").read_bytes()
         members = {crate.METADATA: text.encode(), crate.WORKFLOW: workflow}

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -147,7 +148,7 @@ def _evidence(trial: str, root: Path, bundle: bool) -> Evidence:
         return Evidence(folder, root, members.present(root), root / members.SUMS, root / members.SUMS_SIGNATURE)
     signed = Signed(folder)
     lock = envelopes.read(folder / "lock.json")
-    sources = lock.body.get("files", ()) if lock else ()
+    sources = lock.body.get("files", ()) if lock and isinstance(lock.body, dict) else ()
     there = [path for path in sources if (root / path).is_file()]
     return Evidence(folder, root, members.evidence(root, trial, there), signed.sums, signed.sums_signature)
 
@@ -184,7 +185,9 @@ def opened(given: argparse.Namespace, root: Path) -> Iterator[Place]:
 
 
 def _unpacked(folder: Path) -> Place:
-    if (folder / "SHA256SUMS").is_file():
+    from kerneltrial.evidence.members import SUMS, SUMS_SIGNATURE
+
+    if any(os.path.lexists(folder / name) for name in (SUMS, SUMS_SIGNATURE)):  # whatever they are: a bundle
         require_plain(folder, ".", links=False)
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
@@ -192,7 +195,9 @@ def _unpacked(folder: Path) -> Place:
             f"{folder.name}: holds {len(found)} trials (results/NAME/config.json), and a bundle holds one; "
             "give a bundle, or one trial's folder results/NAME"
         )
-    return _place(found[0], bundle=(folder / "SHA256SUMS").is_file())
+    trial = found[0].parent.name
+    require_plain(folder, results(trial), reports(trial))
+    return _place(found[0], bundle=(folder / SUMS).is_file())
 
 
 def _place(config_path: Path, *, bundle: bool) -> Place:

@@ -1,5 +1,6 @@
 """What the journal and the ledgers say of a trial's history, against the records that are here."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def read_journal(folder: Path, root: Path, verdict: Verdict) -> Lines:
             continue
         verdict.journal_lines += len(lines)
         for line in lines:
-            found.setdefault((str(line.event.get("stage")), int(line.event.get("iteration", -1))), []).append(line)
+            iteration = line.event.get("iteration")
+            number = iteration if isinstance(iteration, int) else -1
+            found.setdefault((str(line.event.get("stage")), number), []).append(line)
     return found
 
 
@@ -52,7 +55,8 @@ def known_usage(folder: Path, root: Path, records: Records, lines: Lines) -> Ite
             yield f"{path}: its usage entry under {_short(folder / 'usage' / name, root)} is missing"
     for entry in sorted(p for p in folder.glob("usage/*/*.json") if not p.name.startswith(".")):
         stage, _, number = entry.parent.name.rpartition("-")
-        told = [line.event.get("usage") for line in lines.get((stage, int(number)), [])]
+        job = (stage, int(number) if re.fullmatch(r"[0-9]{4}", number) else -1)
+        told = [line.event.get("usage") for line in lines.get(job, [])]
         if _value(entry) not in told:
             yield f"{_short(entry, root)}: the journal knows of no such usage"
 

@@ -154,7 +154,10 @@ def judged_candidates(results: Path) -> dict[str, int]:
 def config_of(results: Path) -> dict[str, object]:
     """The effective config's keys, as the stages read them."""
     path = results / "config.json"
-    found = json.loads(path.read_bytes()) if path.is_file() else {}
+    try:
+        found = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (ValueError, RecursionError):
+        found = None
     return found if isinstance(found, dict) else {}
 
 
@@ -175,7 +178,7 @@ def handed_out(results: Path, path: Path) -> Iterator[str]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as fault:
         raise EvidenceProblem(f"{path}: cannot be read; name a file of heads that were handed out") from fault
-    named = re.findall(r"^([A-Za-z]+(?:-\d{4})?) (\d+) ([0-9a-f]{64})$", text, re.MULTILINE)
+    named = re.findall(r"^([A-Za-z]+(?:-[0-9]{4})?) ([1-9][0-9]{0,8}) ([0-9a-f]{64})$", text, re.MULTILINE)
     if not named:
         yield f"{path.name}: holds no heads; they are lines such as 'propose-0001 1 <digest>'"
     for fragment, number, name in named:

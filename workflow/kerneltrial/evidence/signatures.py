@@ -60,7 +60,7 @@ def signer(message: bytes, signature: bytes, keys: Path, namespace: str, at: str
         file.write(signature)
         file.flush()
         found = _run(["find-principals", *when, "-s", file.name, "-f", str(keys)], b"")
-        names = found.stdout.decode().replace(",", "\n").split("\n")
+        names = found.stdout.decode(errors="replace").replace(",", "\n").split("\n")
         if found.returncode or not names[0]:
             raise EvidenceProblem(f"the key is foreign ({keys.name} does not name it) or not valid at that time")
         done = _run(["verify", *when, "-n", namespace, "-I", names[0], "-s", file.name, "-f", str(keys)], message)

@@ -30,6 +30,10 @@ PROVES: dict[Level, tuple[str, str]] = {
 }
 
 
+# What values lead to that have a form which no trial writes: a stranger may have made digests right around anything.
+FOREIGN = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
 @dataclass
 class Verdict:
     """Counts of what was looked at; each problem is one line that names the file.
@@ -47,8 +51,12 @@ class Verdict:
     notes: dict[Level, list[str]] = field(default_factory=dict)
 
     def look(self, level: Level, problems: Iterable[str]) -> None:
-        """A level was looked at, with these problems."""
-        self.problems.setdefault(level, []).extend(problems)
+        """A level was looked at, with these problems; that it cannot be looked at to its end is one of them."""
+        found = self.problems.setdefault(level, [])
+        try:
+            found.extend(problems)
+        except FOREIGN as fault:
+            found.append(f"{level}: something here has a form that no trial writes ({type(fault).__name__}: {fault})")
 
     def note(self, level: Level, line: str) -> None:
         """Something to know of a level that is no problem."""

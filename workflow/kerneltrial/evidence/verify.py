@@ -1,7 +1,8 @@
 """Check a results folder from its bytes alone: rehash everything, follow every link. It changes nothing."""
 
+import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kerneltrial.evidence import links
 from kerneltrial.evidence.derived import derived_figures
@@ -66,8 +67,10 @@ def _records(folder: Path, root: Path, verdict: Verdict) -> dict[str, Envelope]:
         if envelope is None:
             problems.append(f"{name}: torn or edited: its bytes are not those that its own digest names")
             continue
-        iteration = int(path.parent.name) if path.parent.parent.name == "iterations" else 0
-        if iteration != envelope.iteration:
+        iteration = _iteration(path.parent.name) if path.parent.parent.name == "iterations" else 0
+        if iteration is None:
+            problems.append(f"{name}: lies in a folder that is no iteration's; they are called 0001, 0002 and so on")
+        elif iteration != envelope.iteration:
             problems.append(f"{name}: says that it belongs to iteration {envelope.iteration}")
         found[name] = envelope
         verdict.records += 1
@@ -77,14 +80,32 @@ def _records(folder: Path, root: Path, verdict: Verdict) -> dict[str, Envelope]:
     return found
 
 
+def _iteration(name: str) -> int | None:
+    """The number of an iteration's folder, in the one form that a trial writes it in."""
+    return int(name) if re.fullmatch(r"[0-9]{4}", name) else None
+
+
+def _bytes(root: Path, name: str) -> bytes | None:
+    """The bytes of a plain file under `root`; None where there is none, or the name leads out of `root`."""
+    inside = PurePosixPath(name)
+    if inside.is_absolute() or ".." in inside.parts:
+        return None
+    try:
+        return (root / inside).read_bytes() if (root / inside).is_file() else None
+    except OSError:  # such as a name that is longer than any file's
+        return None
+
+
 def _inputs(path: str, envelope: Envelope, bodies: dict[str, str], root: Path) -> Iterator[str]:
     for name, stated in envelope.made_from.inputs.items():
         if name in bodies:
             if bodies[name] != stated:
                 yield f"{path}: was made from another {name} than the one that is here"
-        elif not (root / name).is_file():
+            continue
+        data = _bytes(root, name)
+        if data is None:
             yield f"{path}: was made from {name}, which is missing"
-        elif digest((root / name).read_bytes()) != stated:
+        elif digest(data) != stated:
             yield f"{path}: was made from other bytes of {name}; it was edited since"
 
 
@@ -141,7 +162,8 @@ def _report(root: Path, records: dict[str, Envelope]) -> Iterator[str]:
     for path, envelope in records.items():
         if envelope.stage != "report":
             continue
-        folder = root / "reports" / Path(path).parent.name
+        folder = f"reports/{Path(path).parent.name}"
         for name, stated in envelope.body["files"].items():
-            if not (folder / name).is_file() or digest((folder / name).read_bytes()) != stated:
-                yield f"{_relative(folder / name, root)}: is not the file that the report was"
+            data = _bytes(root, f"{folder}/{name}")
+            if data is None or digest(data) != stated:
+                yield f"{folder}/{name}: is not the file that the report was"

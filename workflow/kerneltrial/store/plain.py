@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kerneltrial.store.problem import StoreProblem
 
-_FILE = re.compile(r".*\.(?:json|jsonl|txt|sig|cu|py|parquet|md|sh|html|csv|svg|png)|[0-9a-f]{64}")
+_FILE = re.compile(r".*\.(?:json|jsonl|txt|sig|cu|py|parquet|md|sh|html|csv|svg|png)|[0-9a-f]{64}|SHA256SUMS")
 
 
 def require_plain(root: Path, *folders: str, links: bool = True) -> None:

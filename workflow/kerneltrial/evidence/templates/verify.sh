@@ -55,6 +55,14 @@ who() {
   failed=1
 }
 
+# What is read must be files that end: no pipe, no device, no link to one.
+if [ -n "$(find . ! -type f ! -type d | head -n 1)" ]; then
+  find . ! -type f ! -type d | quote
+  say "FAILED" "bytes: no plain file, so nothing was read"
+  echo "Do not believe this bundle."
+  exit 1
+fi
+
 if sha256sum --quiet -c SHA256SUMS >"$scratch/sums" 2>&1; then
   say "ok" "bytes: $(wc -l <SHA256SUMS) files have the digests in SHA256SUMS"
 else
@@ -65,7 +73,7 @@ fi
 
 find . ! -type d | sed 's|^\./||' | grep -v -x -e SHA256SUMS -e SHA256SUMS.sig | sort >"$scratch/here"
 sed 's/^[0-9a-f]*  //' SHA256SUMS | sort >"$scratch/named"
-if cmp -s "$scratch/here" "$scratch/named" && [ -z "$(uniq -d "$scratch/named")" ] && [ -z "$(find . -type l)" ]; then
+if cmp -s "$scratch/here" "$scratch/named" && [ -z "$(uniq -d "$scratch/named")" ]; then
   say "ok" "bytes: nothing extra, nothing missing"
 else
   comm -3 "$scratch/here" "$scratch/named" | quote
