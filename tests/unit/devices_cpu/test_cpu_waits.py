@@ -61,19 +61,21 @@ END:
 """
 
 
-def _run(body: str, checks: str) -> np.ndarray:
-    done = run(HEADER + KERNEL.format(body=body), call_of([out("y", "uint32", 64)], (2,), (32,)), {}, checks=checks)
+def _run(body: str, checks: str, poison: str = "nan") -> np.ndarray:
+    call = call_of([out("y", "uint32", 64)], (2,), (32,))
+    done = run(HEADER + KERNEL.format(body=body), call, {}, checks=checks, poison=poison)
     assert done.completed, done.findings
     return output(done, "y", "uint32").reshape(2, 32)
 
 
 @pytest.mark.parametrize("checks", ["bounds", "all"])
 @pytest.mark.parametrize("body", [MAYBE, GUARDED], ids=["branch", "guard"])
-def test_what_was_never_written_is_zero_in_every_block(body: str, checks: str) -> None:
+@pytest.mark.parametrize(("poison", "held"), [("nan", 0x7FFF7FFF), ("huge", 0x7B7A7B7A), ("plain", 0xFB7BFB7B)])
+def test_what_was_never_written_holds_poison_in_every_block(body: str, checks: str, poison: str, held: int) -> None:
     """The first block writes it; the second has the same contexts."""
-    first, second = _run(body, checks)
+    first, second = _run(body, checks, poison)
     assert np.array_equal(first, np.arange(77, 109))
-    assert not second.any()
+    assert (second == held).all()
 
 
 @pytest.mark.parametrize("checks", ["bounds", "all"])

@@ -22,6 +22,12 @@ from kerneltrial.inputs.calls import Pointer, ResolvedLaunch
 from kerneltrial.records.reason import Finding, Reason, ReasonClass
 
 MAX_CONTEXT_BYTES = 1 << 30
+UNSET = {0xFF: 0x7FFF7FFF7FFF7FFF, 0x7B: 0x7B7A7B7A7B7A7B7A}
+UNSET_ELSE = -0x0484048404840485
+"""What lies in registers that were never written, by the byte of the call's poison: a NaN of every float type; large,
+finite and positive; under other poisons large and negative (0xFB7B..). So neither a sum, nor the largest, nor the
+smallest of a row can begin with it. As an offset each leads out of every buffer; as predicates they are true, false,
+true."""
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 
@@ -209,6 +215,7 @@ def _of_arena(arena: Arena) -> dict[str, int]:
         "flags": arena.flags.ctypes.data,
         "globals": at.GLOBAL_BASE + arena.image_start,
         "poison": arena.poison * 0x01010101,
+        "unset": UNSET.get(arena.poison, UNSET_ELSE),
     }
 
 

@@ -70,6 +70,8 @@ def declare(g: Generator) -> None:
         g.body.do(f"store {_WORDS} zeroinitializer, ptr %t{number}")
         for n, register in enumerate(lanes):
             g.body.do(f"%r{register} = getelementptr i8, ptr %t{number}, i64 {4 * n}")
+            if (unset := g.unset(register)) != "0":
+                g.body.do(f"store i32 {unset}, ptr %r{register}")
 
 
 def spill(g: Generator, registers: int) -> int:

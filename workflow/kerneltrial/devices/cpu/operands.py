@@ -63,8 +63,8 @@ class Operands:
     # -- registers
 
     def declare_registers(self) -> None:
-        """An alloca for each register that outlives a basic block (0 where it is read before it is written), or its
-        place in the context; and an alloca for each slot of a call."""
+        """An alloca for each register that outlives a basic block, or its place in the context; and an alloca for each
+        slot of a call. What may be read before it is written holds what the launch says (`launch.UNSET`)."""
         body = self.body
         together = set(chain.from_iterable(self.flow.superwords.together))
         for index, type_ in enumerate(self.function.registers):
@@ -73,12 +73,25 @@ class Operands:
             if self.kept >> index & 1:
                 body.do(f"%r{index} = getelementptr i8, ptr %ctx, i64 {self.layout.spills[index]}")
                 continue
-            body._allocas.append(f"  %r{index} = alloca i{WIDTHS[type_]}")
-            body.do(f"store i{WIDTHS[type_]} 0, ptr %r{index}")
+            width = WIDTHS[type_]
+            body._allocas.append(f"  %r{index} = alloca i{width}")
+            body.do(f"store i{width} {self.unset(index)}, ptr %r{index}")
         for index, slot in enumerate(self.function.slots):
             if slot.offset < 0 and index not in self.layout.slots:
                 body._allocas.append(f"  %s{index} = alloca [{slot.size} x i8], align 16")
                 self._slots[index] = f"%s{index}"
+
+    def unset(self, register: int) -> str:
+        """What a register holds before it is written: 0 where nothing reads it so."""
+        if not self.flow.blocks[0].live_in >> register & 1:
+            return "0"
+        width = WIDTHS[self.function.registers[register]]
+        if width == 1:
+            return self.body.op(f"trunc i8 {self.invariant('unset', 'i8')} to i1")
+        if width == 128:
+            half = self.body.op(f"zext i64 {self.invariant('unset', 'i64')} to i128")
+            return self.body.op(f"or i128 {half}, {self.body.op(f'shl i128 {half}, 64')}")
+        return self.invariant("unset", f"i{width}")
 
     def raw(self, register: int) -> str:
         """A register's bits as they are."""
@@ -86,7 +99,7 @@ class Operands:
             vector, lane = self.lanes[register]
             return self.body.op(f"extractelement <{LANES} x i32> {vector}, i64 {lane}")
         if register in self.flow.local:
-            return self._values.get(register, "0")
+            return self._values.get(register) or self.unset(register)
         if register in self.at_hand:
             return self.at_hand[register]
         return self.body.op(f"load i{WIDTHS[self.function.registers[register]]}, ptr %r{register}")

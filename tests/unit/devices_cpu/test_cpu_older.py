@@ -1,0 +1,59 @@
+"""What a strong read that nothing orders gets: once the value before, as a card may give it, and never an older one."""
+
+import pytest
+from ptx_runner import call_of, out, output, run, scratch
+from ptx_sources import ptx_of
+
+PRELUDE = """__device__ unsigned long long pair; __device__ unsigned counter;
+__device__ unsigned st(unsigned* at, unsigned v) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); return v; }
+__device__ unsigned ld(unsigned* at) {
+    unsigned v; asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
+extern "C" __global__ void kern(unsigned* y, unsigned* s) { int i = threadIdx.x, b = blockIdx.x; """
+WRITES = "if (b == 0 && i == 0) { st(s, 1); st(s, 2); } "
+CASES = {
+    "first stale, then new": (WRITES + "if (b == 1 && i == 0) { y[0] = ld(s); y[1] = ld(s); }", [1, 2]),
+    "other threads of the block see what one saw": (
+        WRITES + "if (b == 1) { if (i == 0) { ld(s); y[0] = ld(s); } __syncthreads(); if (i == 32) y[1] = ld(s); }",
+        [2, 2],
+    ),
+    "two blocks": (WRITES + "if (b == 1 && i == 0) y[0] = ld(s); if (b == 2 && i == 0) y[1] = ld(s);", [1, 1]),
+    "atomics see the last": (WRITES + "if (b == 1 && i < 2) y[i] = atomicAdd(s, 0u);", [2, 2]),
+    "ordered by a fence and a ticket": (
+        "if (b == 0 && i == 0) { st(s, 1); st(s, 2); __threadfence(); atomicAdd(&counter, 1u); } "
+        "if (b == 1 && i == 0) { y[1] = atomicAdd(&counter, 1u); y[0] = ld(s); }",
+        [2, 1],
+    ),
+    "what a third block saw and handed on": (
+        WRITES + "if (b == 1 && i == 0) { ld(s); ld(s); __threadfence(); atomicAdd(&counter, 1u); } "
+        "if (b == 2 && i == 0) { y[1] = atomicAdd(&counter, 1u); y[0] = ld(s); }",
+        [2, 1],
+    ),
+    "own writes": ("if (i == 0) { st(s, b); if (b == 1) { y[0] = ld(s); y[1] = 7; } }", [1, 7]),
+    "a pair in one word is never torn": (
+        "volatile unsigned long long* p = &pair; if (b == 0 && i == 0) { *p = 5; *p = 6ull << 32 | 7; } "
+        "if (b == 1 && i == 0) { unsigned long long v = *p; y[0] = v; y[1] = v >> 32; }",
+        [5, 0],
+    ),
+}
+
+
+def _run(body: str, checks: str, poison: str) -> list[int]:
+    call = call_of([out("y", "uint32", 2), scratch("s", "uint32", 4, initial="zeroed")], (3,), (64,))
+    done = run(ptx_of(PRELUDE + body + "}"), call, {}, checks=checks, poison=poison)
+    assert done.completed, done.findings
+    return output(done, "y", "uint32").tolist()
+
+
+@pytest.mark.parametrize("poison", ["huge", "plain"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_read_that_nothing_orders_gets_the_value_before(name: str, poison: str) -> None:
+    body, expected = CASES[name]
+    assert _run(body, "all", poison) == expected
+
+
+def test_the_first_poison_and_bounds_alone_give_the_last_value() -> None:
+    body, _ = CASES["first stale, then new"]
+    assert _run(body, "all", "nan") == [2, 2]
+    assert _run(body, "bounds", "huge") == [2, 2]
+    assert _run(CASES["a pair in one word is never torn"][0], "all", "nan") == [7, 6]
