@@ -48,7 +48,8 @@ def explain(call: Call, first: Run, second: Run, again: Again) -> Finding:
         )
     return Finding(
         reason=Reason.OUTPUT_NOT_WRITTEN,
-        detail=f"results depend on what lay in outputs or scratch before the call, or on addresses: {where}",
+        detail="results depend on what lay in outputs, scratch or registers before they were written, on addresses, or "
+        f"on whether one block sees in time what another wrote: {where}",
     )
 
 

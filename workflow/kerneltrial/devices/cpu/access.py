@@ -73,6 +73,8 @@ class Access:
         kind = {"read": races_global.READ, "write": races_global.WRITE, "update": races_global.ATOMIC}[self.kind]
         if self.strong and self.kind != "update":
             kind |= races_global.STRONG
+        if self.strong and "cta" in self.instruction.opcode.split("."):
+            kind |= races_global.NEAR
         stored = self._halves() if self.stored and self.kind == "write" and not self.strong else ()
         pointer = b.call(
             "ptr", reach.symbol(space, "store" if stored else self.g.level), ("ptr", "%blk"), ("ptr", "%ctx"),

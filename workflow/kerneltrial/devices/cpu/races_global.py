@@ -26,18 +26,22 @@ from kerneltrial.devices.cpu.ir import LIKELY, UNLIKELY, Body
 
 WRITER, READER, WRITE_TIME, READ_TIME, READER_BEFORE, READ_TIME_BEFORE = 0, 8, 16, 20, 24, 28
 RECORD_BYTES = 32
-READ, WRITE, ATOMIC, SAME, STRONG = 0, 1, 2, 3, 4
-"""Kinds of an access; STRONG is or'ed to a read or a write. An atomic is a strong write that reads; SAME is a plain
-write of what is there already."""
-_WARP, _MANY, _STRONG = 0x10000, 0x20000, 0x40000
+READ, WRITE, ATOMIC, SAME, STRONG, NEAR = 0, 1, 2, 3, 4, 8
+"""Kinds of an access; STRONG is or'ed to a read or a write, NEAR to a strong one that is so within its block alone
+(.cta). An atomic is a strong write that reads; SAME is a plain write of what is there already."""
+_WARP, _MANY, _STRONG, _NEAR = 0x10000, 0x20000, 0x40000, 0x80000
 """Who: the block's number above 32 bits, and below a thread's number plus 1; or one warp's lanes (its number plus
-_WARP); or lanes of several warps. Or'ed: strong. Of the block that read before, its number alone, and in bit 30 whether
-strong."""
+_WARP); or lanes of several warps. Or'ed: strong, and whether for the block alone. Of the block that read before, its
+number alone, and in bit 30 whether strong."""
 _STRONG_BEFORE = 1 << 30
 MAX_BLOCKS = 1 << 24
 MAX_BYTES, MAX_RECORDS_BYTES = 256 << 20, 2 << 30
 """Of a call's memory and of what the blocks of a launch may publish; and of the records: larger launches are not looked
 at."""
+
+
+def _is_atomic(b: Body) -> str:
+    return b.op(f"icmp eq i64 {b.op('and i64 %kind, 3')}, {ATOMIC}")
 
 
 class _Granule:
@@ -54,8 +58,10 @@ class _Granule:
         self.now = b.field("%blk", at.BLOCK["time"], "i32")
         self.acquired = order.acquired(b)
         self.reads = b.op(f"icmp eq i64 {b.op('and i64 %kind, 3')}, {READ}")
-        self.strong = b.op(f"or i1 {b.op(f'icmp eq i64 %kind, {ATOMIC}')}, {b.op(f'icmp uge i64 %kind, {STRONG}')}")
-        self.strong_bit = b.op(f"select i1 {self.strong}, i32 {_STRONG}, i32 0")
+        self.strong = b.op(f"or i1 {_is_atomic(b)}, {b.op(f'icmp uge i64 %kind, {STRONG}')}")
+        self.near = b.op(f"icmp uge i64 %kind, {NEAR}")
+        how = b.op(f"select i1 {self.near}, i32 {_STRONG | _NEAR}, i32 {_STRONG}")
+        self.strong_bit = b.op(f"select i1 {self.strong}, i32 {how}, i32 0")
 
     def slot(self, who_at: int, time_at: int) -> "_Slot":
         return _Slot(self, self.b.field("%record", who_at, "i64"), self.b.field("%record", time_at, "i32"))
@@ -103,8 +109,9 @@ class _Slot:
         self.b = b = granule.b
         self.number = b.op(f"trunc i64 {b.op(f'lshr i64 {who}, 32')} to i32")
         low = b.op(f"trunc i64 {who} to i32")
-        self.code = b.op(f"and i32 {low}, {~_STRONG}")
+        self.code = b.op(f"and i32 {low}, {~(_STRONG | _NEAR)}")
         self.strong = b.op(f"icmp ne i32 {b.op(f'and i32 {low}, {_STRONG}')}, 0")
+        self.near = b.op(f"icmp ne i32 {b.op(f'and i32 {low}, {_NEAR}')}, 0")
         self.here = b.op(f"icmp eq i32 {self.number}, {granule.number}")
         self.in_epoch = granule.all_of(self.here, b.op(f"icmp uge i32 {time}, {granule.epoch}"))
         self.single = b.op(f"icmp ult i32 {self.code}, {_WARP}")
@@ -173,7 +180,8 @@ class _Slot:
     def check(self, fine: str = "false") -> None:
         """Note a race with it and return, where there is one; `fine`: there is none whatever the order."""
         b, g = self.b, self.g
-        no_matter = b.op(f"or i1 {fine}, {g.all_of(self.strong, g.strong)}")
+        apart = g.all_of(g.not_(self.here), b.op(f"or i1 {self.near}, {g.near}"))
+        no_matter = b.op(f"or i1 {fine}, {g.all_of(self.strong, g.strong, g.not_(apart))}")
         none = b.op(f"icmp eq i64 {self.who}, 0")
         with g.unless(b.op(f"or i1 {none}, {no_matter}")):
             bad = b.op(f"or i1 {self.unordered_here()}, {self.unordered_elsewhere()}")
@@ -191,7 +199,8 @@ def _note_read(g: _Granule, last: _Slot) -> None:
     """Keep who reads in this epoch, and the last other block that read."""
     b = g.b
     with g.unless(last.here):
-        bit = b.op(f"select i1 {last.strong}, i32 {_STRONG_BEFORE}, i32 0")
+        strong = g.all_of(last.strong, g.not_(last.near))
+        bit = b.op(f"select i1 {strong}, i32 {_STRONG_BEFORE}, i32 0")
         b.set_field("%record", READER_BEFORE, "i32", b.op(f"or i32 {last.number}, {bit}"))
         b.set_field("%record", READ_TIME_BEFORE, "i32", last.time)
     plain_too = g.all_of(last.in_epoch, g.not_(last.strong))
@@ -206,7 +215,7 @@ def _note_write(g: _Granule, last: _Slot) -> None:
     b = g.b
     own_plain = g.all_of(last.in_epoch, g.not_(last.strong), g.not_(last.other), g.not_(last.parted()))
     plain = b.op(f"or i1 {g.not_(g.strong)}, {own_plain}")
-    code = b.op(f"select i1 {plain}, i32 {g.code}, i32 {b.op(f'or i32 {last.joined()}, {_STRONG}')}")
+    code = b.op(f"select i1 {plain}, i32 {g.code}, i32 {b.op(f'or i32 {last.joined()}, {g.strong_bit}')}")
     b.set_field("%record", WRITER, "i64", g.whole(code))
     b.set_field("%record", WRITE_TIME, "i32", g.now)
 
@@ -224,6 +233,26 @@ def _before(g: _Granule) -> _Slot:
     return _Slot(g, there, b.field("%record", READ_TIME_BEFORE, "i32"))
 
 
+def _note_stale(g: _Granule, writer: _Slot, reader: _Slot) -> None:
+    """Count a strong read of another block's strong write that nothing orders: a card may give the value before.
+
+    Not where its own block has read there since, for it must never see an older value than before; nor behind a read of
+    a third block, by way of which the new value would have to be seen (of several such, one cannot tell).
+    """
+    b = g.b
+    looked = g.all_of(b.op(f"icmp ne i64 {reader.who}, 0"), b.op(f"icmp uge i32 {reader.time}, {writer.time}"))
+    before = b.field("%record", READ_TIME_BEFORE, "i32")
+    several = b.op(f"icmp uge i32 {before}, {writer.time}")
+    there = b.op(f"icmp ne i64 {writer.who}, 0")
+    with b.when(g.all_of(g.reads, g.strong, there, writer.strong, g.not_(writer.here), g.not_(several)), UNLIKELY):
+        seen = b.variable("i1", "false")
+        with b.when(looked):
+            seen.set(g.not_(reader.unordered_elsewhere()))
+        stale = g.all_of(writer.unordered_elsewhere(), g.not_(seen.get()))
+        count = b.field("%blk", at.BLOCK["stale"], "i64")
+        b.set_field("%blk", at.BLOCK["stale"], "i64", b.op(f"add i64 {count}, {b.op(f'zext i1 {stale} to i64')}"))
+
+
 def kt_global_met() -> tuple[str, Body]:
     """`kt_global_met(block, context, record, address, kind, site)`: one granule that is not this thread's alone."""
     b = Body()
@@ -239,6 +268,7 @@ def kt_global_met() -> tuple[str, Body]:
     again = g.all_of(b.op(f"icmp eq i64 %kind, {SAME}"), g.not_(writer.strong))
     seen_here = g.all_of(writer.strong, reader.here, reader.strong, g.not_(writer.here))
     writer.check(b.op(f"or i1 {again}, {seen_here}"))
+    _note_stale(g, writer, reader)
     reading, writing, on = b.label(), b.label(), b.label()
     b.branch(g.reads, reading, writing)
     b.place(reading)
@@ -258,6 +288,8 @@ def kt_global_met() -> tuple[str, Body]:
 def _order(b: Body, granules: tuple[str, str], reads: str, atomic: str, strong: str) -> None:
     """A flag is told by its granules, so that it may be written wider than it is read."""
     first, last = granules
+    with b.when(strong, UNLIKELY):
+        b.set_field("%blk", at.BLOCK["stale"], "i64", 0)
     with b.when(strong, UNLIKELY), b.loop(first, b.op(f"add i64 {last}, 1"), "i64") as granule:
         with b.when(b.op(f"or i1 {reads}, {atomic}")):
             order.acquire(b, granule)
@@ -272,7 +304,7 @@ def kt_global() -> tuple[str, Body]:
     """
     b = Body()
     reads = b.op(f"icmp eq i64 {b.op('and i64 %kind, 3')}, {READ}")
-    atomic = b.op(f"icmp eq i64 %kind, {ATOMIC}")
+    atomic = _is_atomic(b)
     strong = b.op(f"or i1 {atomic}, {b.op(f'icmp uge i64 %kind, {STRONG}')}")
     shift = b.field("%blk", at.BLOCK["global_shift"], "i64")
     first = b.op(f"lshr i64 %offset, {shift}")

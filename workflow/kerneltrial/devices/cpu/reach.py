@@ -107,6 +107,30 @@ class _Reach:
         same = b.op(f"and i1 {first}, {b.op(f'or i1 {narrow}, {second}')}")
         return b.op(f"select i1 {same}, i64 {races_global.SAME}, i64 {self.kind}")
 
+    def older(self, pointer: str) -> str:
+        """The pointer that an access takes: a strong read that nothing orders gets what was there before, which strong
+        writes keep (`races_global`)."""
+        b = self.b
+        place = b.variable("ptr", pointer)
+        kind, older = b.op(f"and i64 {self.kind}, 7"), self.field("older", "ptr")
+        kept = b.op(f"getelementptr i8, ptr {older}, i64 %offset")
+        size = b.op(f"shl i64 1, {self.shift}")
+        there = b.op(f"icmp ne ptr {older}, null")
+        reads = b.op(f"icmp eq i64 {kind}, {races_global.READ | races_global.STRONG}")
+        atomic = b.op(f"icmp eq i64 {kind}, {races_global.ATOMIC}")
+        strong = b.op(f"icmp ugt i64 {kind}, {races_global.READ | races_global.STRONG}")
+        writes = b.op(f"or i1 {atomic}, {strong}")
+        with b.when(b.op(f"and i1 {there}, {writes}"), UNLIKELY):
+            b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", kept), ("ptr", pointer), ("i64", size), ("i1", "false"))
+        with b.when(b.op(f"and i1 {there}, {reads}"), UNLIKELY):
+            shift = self.field("global_shift")
+            end = b.op(f"sub i64 {b.op(f'add i64 %offset, {size}')}, 1")
+            first, last = b.op(f"lshr i64 %offset, {shift}"), b.op(f"lshr i64 {end}, {shift}")
+            all_ = b.op(f"add i64 {b.op(f'sub i64 {last}, {first}')}, 1")
+            stale = b.op(f"icmp eq i64 {self.field('stale')}, {all_}")
+            place.set(b.op(f"select i1 {stale}, ptr {kept}, ptr {pointer}"))
+        return place.get()
+
     def flags(self) -> str:
         """Compare the flags behind the access with what it needs, and note a write; gives the first eight."""
         b = self.b
@@ -156,15 +180,18 @@ def _global(level: str) -> tuple[str, Body]:
     r.within(b.op(f"sub i64 {r.field('arena_bytes')}, {_BEHIND}"))
     held = r.flags()
     pointer = b.op(f"getelementptr i8, ptr {r.field('arena', 'ptr')}, i64 %offset")
+    place = b.variable("ptr", pointer)
     if r.all:
         writable = b.op(f"icmp ne i64 {b.op(f'and i64 {held}, {at.WRITABLE}')}, 0")
         with b.when(writable), b.when(b.op(f"icmp ne ptr {r.field('global_shadow', 'ptr')}, null")):
             size = b.op(f"shl i64 1, {r.shift}")
             arguments = f"i64 %offset, i64 {r.address()}, i64 {size}, i64 {r.kind_at(pointer)}, i64 %site"
             r.clean(b.op(f"call i1 @kt_global(ptr %blk, ptr %ctx, {arguments})"))
+            if level == "all":
+                place.set(r.older(pointer))
     if level == "count":
         r.log(r.address(), False)
-    return r.finished(pointer)
+    return r.finished(place.get())
 
 
 def _shared(level: str) -> tuple[str, Body]:

@@ -7,6 +7,7 @@ import numpy as np
 from kerneltrial.devices.cpu import order, races_global
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
+from kerneltrial.devices.poison import POISON_BYTE
 from kerneltrial.inputs.calls import ResolvedLaunch
 
 
@@ -31,6 +32,8 @@ class GlobalRecords:
         self._published = np.zeros(self._places * self._rows * self._words if self._on else 0, np.int32)
         self._table = np.zeros(order.MAX_PLACES * order.PLACE_BYTES, np.uint8)
         self._used = np.zeros(1, np.int64)
+        others_see_late = arena.poison != POISON_BYTE["nan"] and not launch.cooperative
+        self._older = np.zeros(arena.memory.size if self._on and others_see_late else 0, np.uint8)
         self._of_workers: list[np.ndarray] = []
 
     def fields(self) -> dict[str, int]:
@@ -51,4 +54,5 @@ class GlobalRecords:
             "covered": covered.ctypes.data,
             "covered_words": self._words,
             "fence_log": log.ctypes.data,
+            "older": self._older.ctypes.data if self._older.size else 0,
         }
