@@ -59,3 +59,13 @@ def test_an_earlier_runs_word_is_not_taken_for_this_ones(tmp_path: Path) -> None
 def test_without_a_log_nobody_attends(tmp_path: Path) -> None:
     done, log = _ran(tmp_path, "os._exit(5)", log=False)
     assert (done.returncode, done.stderr, log) == (5, "", "")
+
+
+def test_a_fault_of_our_own_is_not_blamed_on_the_trials_python(tmp_path: Path) -> None:
+    done, log = _ran(tmp_path, "''.join([7])")
+    assert done.returncode == 3
+    assert log.startswith("a fault of kerneltrial ended it (TypeError: ")
+    assert log.count("\n") == 1
+    assert "oracle" not in log + done.stderr
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith(f"kerneltrial: {log}")

@@ -173,7 +173,7 @@ def reseal(path, change):
     path.write_bytes(canonical({**record, "sha256": digest(canonical(record))}))
 
 
-BODIES = [[], 7, "text", None, {}, {"now": 7}]
+BODIES = [[], 7, "text", None, {}]
 RECORDS = (
     *("lock", "terms", "qualification", "prize", "confirmation", "decision", "report"),
     *(f"iterations/0001/{name}" for name in ("proposal", "build", "validation", "timing", "holdout", "cost")),

@@ -109,6 +109,27 @@ def test_a_mistake_is_one_line(trial: Any, changes: dict[str, Any], words: list[
     assert line.startswith("config.yaml: ")
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(f"http://{host}/v1" for host in ("a" * 64, "..", "", "[::1", "1.2.3.4:99999", "host:port", "a b", "a\x1b")),
+        "ftp://host/v1",
+        "https://user:secret@host/v1",
+        "https://host/v1?key=secret",
+    ],
+)
+def test_an_address_that_is_none_is_said_before_any_job(trial: Any, url: str) -> None:
+    line = problem(trial, {"model": {"base_url": url}})
+    assert line.startswith("config.yaml: model.base_url: ")
+    assert "allowed: http:// or https://" in line
+    assert "user" not in line.partition(";")[0]
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8000/v1", "https://[::1]:8443/v1", "https://bücher.example/v1"])
+def test_an_address_of_a_server_is_taken(trial: Any, url: str) -> None:
+    assert read(trial.path("config.yaml"), {"model": {"base_url": url}}).model.base_url == url
+
+
 @pytest.mark.parametrize("key", ["trial", "contract", "oracle_author", "prices", "workload"])
 def test_a_missing_key_is_named(trial: Any, key: str) -> None:
     document = yaml.safe_load(trial.path("config.yaml").read_text())

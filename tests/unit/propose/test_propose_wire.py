@@ -6,6 +6,7 @@ from scripted_server import Answer, chat, responses, serving
 
 from kerneltrial.propose.openai.request import request_of
 from kerneltrial.propose.openai.transport import Lost, poster
+from kerneltrial.propose.problem import ProposerProblem
 from kerneltrial.propose.prompt.prompt import Prompt
 from kerneltrial.propose.reply_schema import reply_schema
 from kerneltrial.records.asking import Model
@@ -64,3 +65,21 @@ def test_a_server_without_end_of_redirects_is_lost():
         model = Model(name="m", base_url=server.url, api="responses", timeout_s=10)
         with pytest.raises(Lost, match="TooManyRedirects"):
             poster(model, KEY)(request_of(model, Prompt("a", "b", ()), {}, 1))
+
+
+NO_HOSTS = [f"http://{'a' * 64}.com/", "http://..../", "http://[::1", "http://1.2.3.4:99999/", "http://\u00ad/"]
+
+
+@pytest.mark.parametrize("location", NO_HOSTS)
+def test_a_redirect_to_what_is_no_host_is_a_lost_reply(location):
+    with serving(Answer(b"", 307, {"location": location})) as server:
+        model = Model(name="m", base_url=server.url, api="responses", timeout_s=10)
+        with pytest.raises(Lost):
+            poster(model, KEY)(request_of(model, Prompt("a", "b", ()), {}, 1))
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://1.2.3.4:99999/v1", "http://xn--/v1", f"http://{'a' * 64}/v1"])
+def test_an_address_that_is_none_is_one_line(url):
+    model = Model(name="m", base_url=url, api="responses", timeout_s=10)
+    with pytest.raises((ProposerProblem, Lost)):
+        poster(model, KEY)(request_of(model, Prompt("a", "b", ()), {}, 1))

@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
 from kerneltrial.dag import guard
+from kerneltrial.store.printed import printed
 
 
 def run(main: Callable[[], int]) -> int:
@@ -30,7 +32,7 @@ def run(main: Callable[[], int]) -> int:
     gc.set_threshold(50_000, 20, 20)  # what imports leave behind is kept; to look through it again and again is in vain
     child = os.fork()
     if child == 0:
-        return main()
+        return _told(main, log)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to both, and the child answers it
     status = os.waitpid(child, 0)[1]
     line = ended(status, log.is_file())
@@ -40,6 +42,20 @@ def run(main: Callable[[], int]) -> int:
         print(f"kerneltrial: {line}", file=sys.stderr)
         return 3
     return os.waitstatus_to_exitcode(status)
+
+
+def _told(main: Callable[[], int], log: Path) -> int:
+    """Do `main`; an exception that nothing caught is ours: its trace is printed, and the log's line says so."""
+    try:
+        return main()
+    except Exception as fault:
+        traceback.print_exc()
+        what = printed(" ".join(f"{type(fault).__name__}: {fault}".split()))
+        line = f"a fault of kerneltrial ended it ({what}); please report it with the trace that was printed above"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(line + "\n")
+        print(f"kerneltrial: {line}", file=sys.stderr)
+        return 3
 
 
 def leave(status: int) -> NoReturn:

@@ -44,6 +44,7 @@ def run(_given: argparse.Namespace, root: Path) -> int:
         print(f"device: {error}")
         missing.append("a device")
     print("sandbox: " + ", ".join(f"{name}: {state}" for name, state in means.report().items()))
+    print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
     ready = all((root / name).is_file() for name in ("config.yaml", "Snakefile"))
     wrong = _wrong(root) if ready else ""
     print(f"a trial here (config.yaml and Snakefile): {wrong or ('yes' if ready else 'no')}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from kerneltrial.inputs.addresses import is_address
 from kerneltrial.inputs.cost_sheet import with_sheet
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.plans import plan_path
@@ -162,7 +163,7 @@ def _check_asking(config: Config, where: str) -> None:
             f"{where}: the key 'application' is missing, and end_to_end.words needs it: the folder to run in"
         )
     url = config.model.base_url
-    if url and (not url.startswith(("http://", "https://")) or "@" in url or "?" in url):
+    if url and not is_address(url):
         raise InputProblem(
             f"{where}: model.base_url: {url.rpartition('@')[2]!r} is not allowed; allowed: http:// or https://, a host "
             "and a path, without a user, password or query"

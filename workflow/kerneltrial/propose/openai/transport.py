@@ -69,9 +69,11 @@ def poster(model: Model, key: str) -> Post:
     except ImportError:
         raise ProposerProblem(f"proposer openai: {install('openai')}") from None
     seconds = float(model.timeout_s)
-    client = httpx2.Client(
-        base_url=model.base_url or OPENAI, headers=_headers(key, os.environ), timeout=seconds, follow_redirects=True
-    )
+    url = model.base_url or OPENAI
+    try:
+        client = httpx2.Client(base_url=url, headers=_headers(key, os.environ), timeout=seconds, follow_redirects=True)
+    except (httpx2.InvalidURL, ValueError) as fault:
+        raise ProposerProblem(f"proposer openai: model.base_url: {url} is no address ({fault}); correct it") from None
 
     def post(request: Request) -> Answer:
         return _within(seconds, lambda: _once(client, request, key))
@@ -94,7 +96,8 @@ def _once(client: "httpx2.Client", request: Request, key: str) -> Answer:
         with client.stream("POST", _PATHS[request.api], json=request.body, headers=headers) as response:
             data, cut = _read(response)
             return _answer(response.status_code, response.headers, data, cut, key)
-    except (httpx2.HTTPError, ssl.SSLError) as fault:
+    except (httpx2.HTTPError, httpx2.InvalidURL, ssl.SSLError, ValueError) as fault:
+        # a ValueError is what a redirect to a host that cannot be (an empty label, one of 64 letters) leads to
         raise Lost(f"{type(fault).__name__}: {fault}") from None
 
 
