@@ -47,20 +47,22 @@ def loaded(ptx: str) -> LoadedCpu:
 
 
 def honest(kernel: Kernel, ptx: str, entry: str) -> Run:
-    """Run under two poisons, levels of checks and orders of threads: nothing is found, and the bytes are the same."""
+    """Run under three poisons, levels of checks and orders of threads: nothing is found, and the bytes are the same."""
     call, values = kernel.call(entry), kernel.values()
     order: Literal["forward", "backward"] = "forward" if kernel.name in FORWARD_ONLY else "backward"
-    runs = [
-        loaded(ptx).run(call, values, conditions)
-        for conditions in (Conditions(poison="nan"), Conditions(poison="huge", checks="bounds", order=order))
-    ]
+    conditions = (
+        Conditions(poison="nan"),
+        Conditions(poison="huge", checks="bounds", order=order),
+        Conditions(poison="plain", order=order),
+    )
+    runs = [loaded(ptx).run(call, values, each) for each in conditions]
     for done in runs:
         assert done.completed, done.findings
         assert not done.findings
         assert done.guards_intact
         assert done.inputs_intact
         assert done.scratch_restored
-    assert runs[0].outputs == runs[1].outputs
+    assert runs[0].outputs == runs[1].outputs == runs[2].outputs
     return runs[0]
 
 

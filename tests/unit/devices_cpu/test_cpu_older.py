@@ -1,5 +1,6 @@
 """What a strong read that nothing orders gets: once the value before, as a card may give it, and never an older one."""
 
+import msgspec
 import pytest
 from ptx_runner import call_of, out, output, run, scratch
 from ptx_sources import ptx_of
@@ -38,8 +39,10 @@ CASES = {
 }
 
 
-def _run(body: str, checks: str, poison: str) -> list[int]:
+def _run(body: str, checks: str, poison: str, cooperative: bool = False) -> list[int]:
     call = call_of([out("y", "uint32", 2), scratch("s", "uint32", 4, initial="zeroed")], (3,), (64,))
+    (launch,) = call.launches
+    call = msgspec.structs.replace(call, launches=(msgspec.structs.replace(launch, cooperative=cooperative),))
     done = run(ptx_of(PRELUDE + body + "}"), call, {}, checks=checks, poison=poison)
     assert done.completed, done.findings
     return output(done, "y", "uint32").tolist()
@@ -50,6 +53,36 @@ def _run(body: str, checks: str, poison: str) -> list[int]:
 def test_a_read_that_nothing_orders_gets_the_value_before(name: str, poison: str) -> None:
     body, expected = CASES[name]
     assert _run(body, "all", poison) == expected
+
+
+TOGETHER = """
+    if (i > 0) return;
+    if (b == 0) while (ld(s + 1) < 2) { }
+    for (int k = 1; b == 0 && k < 9; ++k) { st(s, k); while (ld(s + 2) < 2 * k) { } }
+    if (b == 0) return;
+    atomicAdd(s + 1, 1u);
+    unsigned seen = 0, steps = 0, late = 0, back = 0;
+    while (seen < 8) {
+        unsigned now = ld(s);
+        back += now < seen;
+        if (now > seen) { late += ld(s) != now; ++steps; atomicAdd(s + 2, 1u); }
+        seen = now;
+    }
+    y[b - 1] = back * 100 + late * 10 + steps; """
+
+
+@pytest.mark.parametrize("poison", ["nan", "huge"])
+def test_blocks_of_a_cooperative_launch_never_see_it_go_back(poison: str) -> None:
+    assert _run(TOGETHER, "all", poison, cooperative=True) == [8, 8]
+
+
+def test_blocks_of_a_cooperative_launch_see_data_late() -> None:
+    body = (
+        "if (i > 0) return; if (b == 0) { st(s, 5); st(s + 1, 1); } "
+        "if (b == 1) { while (!ld(s + 1)) { } y[0] = ld(s); y[1] = ld(s); }"
+    )
+    assert _run(body, "all", "nan", cooperative=True) == [5, 5]
+    assert _run(body, "all", "huge", cooperative=True) == [0, 5]
 
 
 def test_the_first_poison_and_bounds_alone_give_the_last_value() -> None:

@@ -11,7 +11,7 @@ from ptx_sources import ptx_of
 
 from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.device import open_cpu
-from kerneltrial.devices.device import Binary, Conditions, Run
+from kerneltrial.devices.device import Binary, Conditions, Poison, Run
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.reason import Reason
 
@@ -243,7 +243,7 @@ ALL = {**BETWEEN_BLOCKS, **WITHIN_A_BLOCK, **TOGETHER}
 def _call(twins: Twins) -> Call:
     arguments: list[Argument | int | float] = [
         array("x", X),
-        scratch("y", "float32", 256, initial="zeroed"),
+        Argument("y", "output", "float32", (256,), "zeroed"),
         scratch("s", "float32", 256, initial="zeroed"),
     ]
     call = call_of(arguments, (twins.blocks,), (twins.threads,))
@@ -251,11 +251,11 @@ def _call(twins: Twins) -> Call:
     return msgspec.structs.replace(call, launches=(msgspec.structs.replace(launch, cooperative=twins.cooperative),))
 
 
-def _run(twins: Twins, body: str, order: Orders = "forward") -> Run:
+def _run(twins: Twins, body: str, order: Orders = "forward", poison: Poison = "nan") -> Run:
     prelude = (_MEETS if "meet()" in body else "") + PRELUDE
     source = f'{prelude}extern "C" __global__ void kern(const float* x, float* y, float* s) {{ {body} }}'
     loaded = open_cpu().load(Binary(ptx=ptx_of(source), cubin=b""))
-    conditions = Conditions(poison="nan", checks="all", order=order, seed=3, budget_instructions=5_000_000)
+    conditions = Conditions(poison=poison, checks="all", order=order, seed=3, budget_instructions=5_000_000)
     return loaded.run(_call(twins), {"x": X}, conditions)
 
 
@@ -284,6 +284,14 @@ def test_its_honest_twin_passes(name: str, order: Orders) -> None:
     assert done.completed, done.findings
     assert not done.findings
     assert not done.unchecked
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_its_honest_twin_stands_values_seen_late(name: str) -> None:
+    twins = ALL[name]
+    soon, late = (_run(twins, twins.honest, poison=poison) for poison in ("nan", "huge"))
+    assert late.completed, late.findings
+    assert output(late, "y", "float32").tolist() == output(soon, "y", "float32").tolist()
 
 
 def test_many_flags_and_many_fences() -> None:

@@ -12,7 +12,8 @@ volatile, relaxed, acquire, release), or the earlier one is ordered before the l
 What cannot be told in these records counts as ordered, so that a race can be missed and an honest kernel is never
 accused: of reads by several threads of a block, whether some fence covers them; of threads of one block, which place
 their flag is at; beyond `order.MAX_PLACES` flags, which of them it was.
-Two plain writes of the same value are no conflict (workflow/adr/0016).
+Two plain writes of the same value are no conflict (workflow/adr/0016). What a strong read gets that nothing orders is a
+matter of its own (workflow/adr/0045).
 
 Blocks run one after the other, so a finding does not depend on how a card would have interleaved them.
 """

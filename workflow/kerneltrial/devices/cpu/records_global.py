@@ -32,8 +32,8 @@ class GlobalRecords:
         self._published = np.zeros(self._places * self._rows * self._words if self._on else 0, np.int32)
         self._table = np.zeros(order.MAX_PLACES * order.PLACE_BYTES, np.uint8)
         self._used = np.zeros(1, np.int64)
-        others_see_late = arena.poison != POISON_BYTE["nan"] and not launch.cooperative
-        self._older = np.zeros(arena.memory.size if self._on and others_see_late else 0, np.uint8)
+        late = arena.poison != POISON_BYTE["nan"]
+        self._older = np.zeros(arena.memory.size if self._on and late else 0, np.uint8)
         self._of_workers: list[np.ndarray] = []
 
     def fields(self) -> dict[str, int]:
