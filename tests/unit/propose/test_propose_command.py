@@ -9,15 +9,19 @@ from pathlib import Path
 import pytest
 
 import kerneltrial
+from kerneltrial.inputs.contracts import read_contract
+from kerneltrial.inputs.resolve import check_plan
 from kerneltrial.propose.command.outside import Program
 from kerneltrial.propose.command.run import Runs
 from kerneltrial.propose.history import History
 from kerneltrial.propose.proposer import Draft, TriedDraft, assemble
+from kerneltrial.propose.reply_schema import draft_of
 from kerneltrial.records.asking import Command
 from kerneltrial.records.proposal import Proposed, Try, TryRight, TryWrong, Unusable
 from kerneltrial.records.reason import Reason
 from kerneltrial.store.objects import Objects
 
+STARTER = Path(kerneltrial.__file__).parent / "commands/starter"
 LAUNCH = {"entry": "f", "grid": ["n", "1", "1"], "block": ["32", "1", "1"], "args": ["x", "n"]}
 GOOD = {
     "language": "cuda_cpp",
@@ -174,3 +178,41 @@ def test_another_prompt_sample_or_file_is_another_run(program, tmp_path):
     program(copy).propose("p", 1, judge)
     program(copy, {"more.txt": b"x"}).propose("p", 0, judge)
     assert len(list((tmp_path / "runs").glob("*.json"))) == 4
+
+
+def planned(launch, **more):
+    return {"plan": {"variants": [{"launches": [launch], **more}]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"pattern": "warp"}, "pattern: 'warp' is not allowed; allowed: one of algebra, fusion, hardware, library, "),
+        ({"language": "ptx"}, "language: 'ptx' is not allowed; allowed: one of cuda_cpp, numba_cuda"),
+        ({"hypotesis": "x"}, "unknown key 'hypotesis'; did you mean 'hypothesis'?"),
+        (
+            {"plan": {"variants": [{"when": "", "launches": [LAUNCH]}]}},
+            "plan.variants.#1.when: '' is not allowed; allowed: ",
+        ),
+        (
+            {"plan": {"variants": [{"launches": [{**LAUNCH, "grid": ["n"]}]}]}},
+            "grid: ['n'] is not allowed; allowed: a list of 3",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_proposal_says_what_is_allowed(changes, told):
+    draft = draft_of({**GOOD, **changes}, ("cuda_cpp",))
+    assert isinstance(draft, Unusable)
+    assert told in draft.detail
+
+
+def test_the_agent_in_the_documentation_leaves_a_proposal_that_can_be_used(program):
+    page = (Path(__file__).parents[3] / "docs/proposers.md").read_text()
+    agent = page.split("```python\n")[1].split("```")[0]
+    asked = program(["python3", "agent.py"], {"agent.py": agent.encode()})
+    run = asked.propose("The prompt.", 0, judge)
+    assert run.problem == ""
+    assert [type(one) for one in run.tries] == [TriedDraft]
+    draft = asked.draft(run, ())
+    assert isinstance(draft, Draft)
+    check_plan(draft.plan, read_contract(STARTER / "kernels/scale_add/contract.yaml"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec.inspect as inspect
 
+_FEW = 12  # keys that are read at a glance
 _PLAIN: dict[type[inspect.Type], str] = {
     inspect.BoolType: "true or false",
     inspect.DecimalType: "a number",
@@ -21,10 +22,12 @@ def allowed(type_: Any, document: Any, tokens: Iterable[str | int]) -> str:
 
 
 def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]) -> str:
-    """Return one line on an unknown key: the near one, and all that are allowed."""
+    """Return one line on an unknown key: the near one, or, where there is none or few are allowed, all of them."""
     node = _node(inspect.type_info(type_), document, tokens)
     fields = [field.encode_name for field in node.fields] if isinstance(node, inspect.StructType) else []
     near = difflib.get_close_matches(key, fields, n=1)
+    if near and len(fields) > _FEW:
+        return f"unknown key {key!r}; did you mean {near[0]!r}?"
     guess = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown key {key!r}{guess} allowed: {', '.join(fields)}"
 

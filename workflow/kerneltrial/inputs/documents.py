@@ -74,7 +74,7 @@ def to_record(document: Any, type_: type[T], where: str) -> T:
     try:
         found = msgspec.convert(prepared, type_, strict=False)
     except msgspec.ValidationError as fault:
-        raise InputProblem(f"{where}: {_explain(str(fault), prepared, type_)}") from None
+        raise InputProblem(f"{where}: {explained(fault, prepared, type_)}") from None
     for tokens, value in extremes(found):
         raise InputProblem(f"{where}: {_field(prepared, tokens)}: {str(value)[:80]} is not allowed; {ALLOWED}")
     return found
@@ -109,11 +109,11 @@ def _texts(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _explain(message: str, document: Any, type_: Any) -> str:
-    """Put msgspec's message into words: field, value, what is allowed."""
+def explained(fault: msgspec.ValidationError, document: Any, type_: Any) -> str:
+    """Put what msgspec says of a document into words: field, value, what is allowed."""
     from kerneltrial.inputs.allowed import allowed, unknown_key  # only where something is wrong
 
-    text, _, path = message.partition(" - at ")
+    text, _, path = str(fault).partition(" - at ")
     tokens = _tokens(path, document, type_)
     value = _follow(document, tokens)
     field = _field(document, tokens)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from kerneltrial.inputs.documents import with_text_expressions
+from kerneltrial.inputs.documents import explained, with_text_expressions
 from kerneltrial.propose.proposer import Draft
 from kerneltrial.records.candidate import Language, Pattern
 from kerneltrial.records.plan import DType, LaunchPlan
@@ -47,9 +47,12 @@ def draft_of(document: Any, languages: Sequence[str], parents: Sequence[Digest] 
     if not isinstance(document, dict):
         return _unusable("it is no JSON object")
     try:
-        reply = msgspec.convert(with_text_expressions(document), ProposalReply)
-    except (msgspec.ValidationError, RecursionError) as fault:
-        return _unusable(f"the JSON is not of the form that was asked for: {fault}")
+        document = with_text_expressions(document)
+        reply = msgspec.convert(document, ProposalReply)
+    except msgspec.ValidationError as fault:
+        return _unusable(f"the JSON is not of the form that was asked for: {explained(fault, document, ProposalReply)}")
+    except RecursionError:
+        return _unusable("the JSON is not of the form that was asked for: it lies too deep")
     if reply.language not in languages:
         return _unusable(f"the language {reply.language} was not asked for; allowed: {', '.join(languages)}")
     if not reply.source.strip():
