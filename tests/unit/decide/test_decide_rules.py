@@ -31,6 +31,7 @@ from kerneltrial.records.confirmation import (
 from kerneltrial.records.contract import Array
 from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleResult, Unknown, Winner, verdict
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
+from kerneltrial.records.proposal import Unusable
 from kerneltrial.records.qualification import SecondOpinion
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.receipt import NoReceipt, Receipt
@@ -377,7 +378,7 @@ def only(trial: Trial, *fates: str) -> Grounds:
         (("invalid", "not_built"), "Unknown", "Unknown"),  # among them one whose compiler died
         (("invalid",), "Failed", "Unknown"),
         (("invalid", "unchecked"), "Unknown", "Unknown"),
-        ((), "Failed", "Unknown"),
+        ((), "Unknown", "Unknown"),
         (("holdout_failed",), "Passed", "Failed"),
         (("holdout_failed", "holdout_unchecked"), "Passed", "Unknown"),
         (("holdout_failed", "untimed"), "Passed", "Passed"),
@@ -388,6 +389,29 @@ def test_without_a_winner(fates: tuple[str, ...], right: str, held: str) -> None
     assert results(decision)["correct_on_public_cases"] == right
     assert results(decision)["held_on_holdout"] == held
     assert decision.outcome == ("NO-GO" if "Failed" in (right, held) else "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "told"),
+    [
+        (1, "nothing was judged: the reply of the proposer could not be used; the last one: the program ended 1"),
+        (
+            12,
+            "nothing was judged: all 12 replies of the proposer could not be used; the last one: the program ended 12",
+        ),
+        (0, "no candidate was proposed, so nothing was judged"),
+    ],
+)
+def test_a_proposer_that_gave_nothing_usable_says_nothing_of_any_kernel(attempts: int, told: str) -> None:
+    whole = only(STORIES["failures"]())
+    unusable = tuple(Unusable(Reason.UNUSABLE_REPLY, f"the program ended {n}") for n in range(1, attempts + 1))
+    first, *others = whole.iterations
+    first = replace(first, proposal=msgspec.structs.replace(first.proposal, attempts=unusable))
+    decision = decide(replace(whole, iterations=(first, *others)))
+    right = decision.rules[0]
+    assert isinstance(right, Unknown)
+    assert right.seen == told
+    assert decision.outcome == "INCONCLUSIVE"
 
 
 def test_a_confirmation_of_another_candidate_is_refused() -> None:

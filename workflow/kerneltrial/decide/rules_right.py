@@ -14,6 +14,7 @@ _REVIEWED = (
     "a person reads the winner for what the cpu device could not look at (instructions of one architecture are an "
     "honest reason, an odd one that the kernel does not need is none) and says so by policy.accept_unseen"
 )
+_USABLE = "a proposer that gives a candidate; the records proposal.json say what was wrong with each reply"
 _PLACEHOLDER = "put your name here"  # the author in the starter's config
 
 
@@ -51,8 +52,19 @@ def _without_winner(grounds: Grounds, rule: RuleName, asked: str) -> RuleResult:
     if grounds.stop == "prize":
         settled = "a trial whose prize is worth trying for"
         return Unknown(rule=rule, asked=asked, seen="no candidate was asked for", example=False, settled_by=settled)
+    if not candidates:
+        return Unknown(rule=rule, asked=asked, seen=_nothing_judged(grounds), example=False, settled_by=_USABLE)
     seen = f"none of {plural(len(candidates), 'candidate')} was right"
     return Failed(rule=rule, asked=asked, seen=seen, example=False)
+
+
+def _nothing_judged(grounds: Grounds) -> str:
+    """Why there was no candidate: it says something of the proposer, and nothing of any kernel."""
+    unusable = [s for s in grounds.standings if s.reason is Reason.UNUSABLE_REPLY]
+    if not unusable:
+        return "no candidate was proposed, so nothing was judged"
+    replies = "the reply" if len(unusable) == 1 else f"all {len(unusable)} replies"
+    return f"nothing was judged: {replies} of the proposer could not be used; the last one: {unusable[-1].detail}"
 
 
 def held_on_holdout(grounds: Grounds) -> RuleResult:
