@@ -234,24 +234,36 @@ def _before(g: _Granule) -> _Slot:
     return _Slot(g, there, b.field("%record", READ_TIME_BEFORE, "i32"))
 
 
-def _note_stale(g: _Granule, writer: _Slot, reader: _Slot) -> None:
-    """Count a strong read of another block's strong write that nothing orders: a card may give the value before.
+def _may_be_stale(g: _Granule, writer: _Slot) -> str:
+    """Whether `kt_stale` has to look: at a strong read of another block's strong write, where a launch is to give some
+    the value before."""
+    b = g.b
+    older = b.op(f"icmp ne ptr {b.field('%blk', at.BLOCK['older'], 'ptr')}, null")
+    return g.all_of(g.reads, g.strong, writer.strong, g.not_(writer.here), older)
+
+
+def kt_stale() -> tuple[str, Body]:
+    """`kt_stale(block, context, record, kind)`: count the granule if nothing orders the write before this read: a card
+    may give the value before.
 
     Not where its own block has read there since, for it must never see an older value than before; nor behind a read of
     a third block, by way of which the new value would have to be seen (of several such, one cannot tell).
     """
-    b = g.b
+    b = Body()
+    g = _Granule(b)
+    writer, reader = g.slot(WRITER, WRITE_TIME), g.slot(READER, READ_TIME)
+    several = b.op(f"icmp uge i32 {b.field('%record', READ_TIME_BEFORE, 'i32')}, {writer.time}")
     looked = g.all_of(b.op(f"icmp ne i64 {reader.who}, 0"), b.op(f"icmp uge i32 {reader.time}, {writer.time}"))
-    before = b.field("%record", READ_TIME_BEFORE, "i32")
-    several = b.op(f"icmp uge i32 {before}, {writer.time}")
-    there = b.op(f"icmp ne i64 {writer.who}, 0")
-    with b.when(g.all_of(g.reads, g.strong, there, writer.strong, g.not_(writer.here), g.not_(several)), UNLIKELY):
+    with g.unless(several):
         seen = b.variable("i1", "false")
         with b.when(looked):
             seen.set(g.not_(reader.unordered_elsewhere()))
         stale = g.all_of(writer.unordered_elsewhere(), g.not_(seen.get()))
         count = b.field("%blk", at.BLOCK["stale"], "i64")
         b.set_field("%blk", at.BLOCK["stale"], "i64", b.op(f"add i64 {count}, {b.op(f'zext i1 {stale} to i64')}"))
+    b.do("ret void")
+    header = "define internal preserve_allcc void @kt_stale(ptr %blk, ptr %ctx, ptr %record, i64 %kind) noinline"
+    return b.function(header), b
 
 
 def kt_global_met() -> tuple[str, Body]:
@@ -269,7 +281,8 @@ def kt_global_met() -> tuple[str, Body]:
     again = g.all_of(b.op(f"icmp eq i64 %kind, {SAME}"), g.not_(writer.strong))
     seen_here = g.all_of(writer.strong, reader.here, reader.strong, g.not_(writer.here))
     writer.check(b.op(f"or i1 {again}, {seen_here}"))
-    _note_stale(g, writer, reader)
+    with b.when(_may_be_stale(g, writer), UNLIKELY):
+        b.do("call preserve_allcc void @kt_stale(ptr %blk, ptr %ctx, ptr %record, i64 %kind)")
     reading, writing, on = b.label(), b.label(), b.label()
     b.branch(g.reads, reading, writing)
     b.place(reading)
@@ -352,4 +365,4 @@ def other_in_words(who: int) -> str:
     return f"lanes of warp {code & 0xFFFF}" if code & _WARP else f"thread {code - 1}"
 
 
-PARTS = (kt_global_met, kt_global)
+PARTS = (kt_stale, kt_global_met, kt_global)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu import races_global
-from kerneltrial.devices.cpu.ir import LIKELY, UNLIKELY, Body
+from kerneltrial.devices.cpu.ir import LIKELY, UNLIKELY, Body, Slot
 
 CONVENTION = "preserve_allcc"
 _PARAMETERS = "ptr %blk, ptr %ctx, i64 %offset, i64 %what, i64 %needed, i64 %site"
@@ -107,29 +107,32 @@ class _Reach:
         same = b.op(f"and i1 {first}, {b.op(f'or i1 {narrow}, {second}')}")
         return b.op(f"select i1 {same}, i64 {races_global.SAME}, i64 {self.kind}")
 
-    def older(self, pointer: str) -> str:
-        """The pointer that an access takes: a strong read that nothing orders gets what was there before, which strong
-        writes keep (`races_global`)."""
+    def older(self, pointer: str, place: Slot) -> None:
+        """A strong read that nothing orders gets what was there before, which strong writes keep (`races_global`)."""
         b = self.b
-        place = b.variable("ptr", pointer)
-        kind, older = b.op(f"and i64 {self.kind}, 7"), self.field("older", "ptr")
-        kept = b.op(f"getelementptr i8, ptr {older}, i64 %offset")
-        size = b.op(f"shl i64 1, {self.shift}")
-        there = b.op(f"icmp ne ptr {older}, null")
-        reads = b.op(f"icmp eq i64 {kind}, {races_global.READ | races_global.STRONG}")
-        atomic = b.op(f"icmp eq i64 {kind}, {races_global.ATOMIC}")
-        strong = b.op(f"icmp ugt i64 {kind}, {races_global.READ | races_global.STRONG}")
-        writes = b.op(f"or i1 {atomic}, {strong}")
-        with b.when(b.op(f"and i1 {there}, {writes}"), UNLIKELY):
-            b.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", kept), ("ptr", pointer), ("i64", size), ("i1", "false"))
-        with b.when(b.op(f"and i1 {there}, {reads}"), UNLIKELY):
+        older = self.field("older", "ptr")
+        strong = b.op(f"icmp ugt i64 {self.kind}, {races_global.WRITE}")
+        with b.when(strong, UNLIKELY), b.when(b.op(f"icmp ne ptr {older}, null")):
+            kept = b.op(f"getelementptr i8, ptr {older}, i64 %offset")
+            size = b.op(f"shl i64 1, {self.shift}")
+            reads = b.op(f"icmp eq i64 {b.op(f'and i64 {self.kind}, 3')}, {races_global.READ}")
+            read, write, on = b.label(), b.label(), b.label()
+            b.branch(reads, read, write)
+            b.place(read)
             shift = self.field("global_shift")
             end = b.op(f"sub i64 {b.op(f'add i64 %offset, {size}')}, 1")
             first, last = b.op(f"lshr i64 %offset, {shift}"), b.op(f"lshr i64 {end}, {shift}")
-            all_ = b.op(f"add i64 {b.op(f'sub i64 {last}, {first}')}, 1")
-            stale = b.op(f"icmp eq i64 {self.field('stale')}, {all_}")
+            every = b.op(f"add i64 {b.op(f'sub i64 {last}, {first}')}, 1")
+            stale = b.op(f"icmp eq i64 {self.field('stale')}, {every}")
             place.set(b.op(f"select i1 {stale}, ptr {kept}, ptr {pointer}"))
-        return place.get()
+            b.jump(on)
+            b.place(write)
+            # byte by byte: a call of memcpy would have this function save every register
+            with b.loop(0, size, "i64") as n:
+                byte = b.op(f"load i8, ptr {b.op(f'getelementptr i8, ptr {pointer}, i64 {n}')}")
+                b.do(f"store i8 {byte}, ptr {b.op(f'getelementptr i8, ptr {kept}, i64 {n}')}")
+            b.jump(on)
+            b.place(on)
 
     def flags(self) -> str:
         """Compare the flags behind the access with what it needs, and note a write; gives the first eight."""
@@ -188,7 +191,7 @@ def _global(level: str) -> tuple[str, Body]:
             arguments = f"i64 %offset, i64 {r.address()}, i64 {size}, i64 {r.kind_at(pointer)}, i64 %site"
             r.clean(b.op(f"call i1 @kt_global(ptr %blk, ptr %ctx, {arguments})"))
             if level == "all":
-                place.set(r.older(pointer))
+                r.older(pointer, place)
     if level == "count":
         r.log(r.address(), False)
     return r.finished(place.get())
