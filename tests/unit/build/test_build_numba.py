@@ -148,6 +148,24 @@ def test_parameters_are_those_that_a_call_passes(build_nursery, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("source", "told"),
     [
+        (
+            "def k(x, y, n):\n    y[0] = 1\n    y[0] = undefined_name\n",
+            "NameError: name 'undefined_name' is not defined",
+        ),
+        ("def k(x, y, n):\n    y[0] = 1\n    y[0] = x + 'a'\n", "TypingError: No implementation of function"),
+        ("def k(x, y, n):\n    y[0] = 1\n    y[0] = x.foo(1)\n", "TypingError: Unknown attribute 'foo' of type array("),
+        ("def k(x, y, n):\n    y[0] = 1\n    y[0] = x.foo(1)\n", '(File "candidate.py", line 3)'),
+    ],
+)
+def test_a_compile_error_is_one_line_with_its_cause(workshop, source: str, told: str) -> None:
+    bad = refused(workshop.numba(source), Reason.DOES_NOT_COMPILE)
+    assert told in bad.detail
+    assert "Failed in" not in bad.detail
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
         ("def k(x, y, n:\n", "SyntaxError"),
         ("raise ValueError('at import')\n", "ValueError: at import"),
         ("import sys\nsys.exit(0)\n", "SystemExit"),

@@ -3,6 +3,10 @@
 import pytest
 
 from kerneltrial.commands import compare
+from kerneltrial.records.envelope import MadeFrom
+from kerneltrial.records.proposal import ModelUsage, Proposal, Unusable
+from kerneltrial.records.reason import Reason
+from kerneltrial.store import envelopes
 
 
 @pytest.mark.parametrize("at", [0, 10, 38, 39, 40, 41, 79, 99])
@@ -28,6 +32,15 @@ def test_heads_of_long_names_stay_apart() -> None:
 
 
 def test_a_trial_without_a_decision_is_not_finished(tmp_path) -> None:
-    told = dict(zip(compare._NAMES, compare._figures(tmp_path), strict=True))
+    told = dict(zip(compare._NAMES, compare._figures(tmp_path, 3), strict=True))
     assert told["outcome"] == told["best"] == told["stopped by"] == "not finished"
     assert told["attempts"] == "0"
+
+
+def test_iterations_that_are_left_over_are_not_counted(tmp_path) -> None:
+    for number in (1, 2, 3):
+        body = Proposal("files", (Unusable(Reason.UNUSABLE_REPLY, "no"),), ModelUsage((), (), 0, 0, 0, 0))
+        envelope = envelopes.seal("propose", number, MadeFrom(code="0" * 64, config={}, inputs={}), body)
+        envelopes.write(tmp_path / f"iterations/{number:04d}/proposal.json", envelope)
+    assert compare._figures(tmp_path, 2)[0] == "2"
+    assert compare._figures(tmp_path, 7)[0] == "3"

@@ -96,3 +96,15 @@ def test_a_mistyped_command_is_told_the_near_one(word: str, said: str, capsys: p
         main([word])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["nosuch", "config.yaml", "kernels"])
+def test_a_key_that_is_none_is_said_before_anything_is_locked(
+    started: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lock", "--sign", key]) == 3
+    printed = capsys.readouterr()
+    assert "key" in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not (started / "results").exists()

@@ -70,5 +70,5 @@ def test_a_key_that_is_not_there_is_one_line(people, tmp_path):
     with pytest.raises(EvidenceProblem, match="no such key"):
         sign(MESSAGE, tmp_path / "absent", SEAL)
     (tmp_path / "rubbish").write_text("no key\n")
-    with pytest.raises(EvidenceProblem, match="did not sign"):
+    with pytest.raises(EvidenceProblem, match="is no SSH key"):
         sign(MESSAGE, tmp_path / "rubbish", SEAL)

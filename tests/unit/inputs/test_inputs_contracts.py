@@ -136,7 +136,7 @@ def test_a_scalar_at_the_end_of_its_type_is_taken(trial: Any, dtype: str, value:
             ["ascending needs"],
         ),
         ({"tolerances": {"d": {}}}, ["tolerances", "d", "outputs are c"]),
-        ({"tolerances": {}}, ["tolerances", "none"]),
+        ({"tolerances": {}}, ["tolerances: name none; the outputs are c", "`c: {}` where every element must be equal"]),
         ({"tolerances__c": {"absolute": -1}}, ["tolerances.c.absolute", "-1", "at least 0"]),
         ({"tolerances__c": {"absolute": "1e-5", "baseline_factor": "0.5"}}, ["tolerances.c.baseline_factor"]),
         ({"tolerances__c": {"abs": 1}}, ["tolerances.c", "'abs'", "absolute"]),

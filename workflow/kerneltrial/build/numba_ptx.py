@@ -133,8 +133,12 @@ def _import(source: str) -> types.ModuleType:
 
 
 def _first_line(problem: BaseException) -> str:
-    lines = [line for line in str(problem).splitlines() if line.strip()]
-    return f"{type(problem).__name__}: {lines[0] if lines else ''}"[:2000]
+    """What was raised, in one line: numba says first in which of its steps, then why, then in which line."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()] or [""]
+    first = 1 if len(lines) > 1 and lines[0].startswith("Failed in ") else 0
+    why = " ".join(lines[first : first + (2 if lines[first].endswith(":") else 1)])
+    place = next((f" ({line.rstrip(':')})" for line in lines if line.startswith(f'File "{NAME}", line ')), "")
+    return f"{type(problem).__name__}: {why}{place}"[:2000]
 
 
 def _told() -> str:

@@ -39,7 +39,8 @@ def rows(first: Path, second: Path) -> Iterator[Row]:
     locks, terms = (tuple(_body(folder, f"{name}.json") for folder in (first, second)) for name in ("lock", "terms"))
     differing = [*_differences("lock", *map(_identity, locks)), *_differences("terms", *(t["now"] for t in terms))]
     yield from differing or [("lock and terms", "the same", "the same")]
-    yield from zip(_NAMES, _figures(first), _figures(second), strict=True)
+    asked = [term["now"]["iterations"] for term in terms]
+    yield from zip(_NAMES, _figures(first, asked[0]), _figures(second, asked[1]), strict=True)
 
 
 _NAMES = ("attempts", "candidates", "right", "tokens in/out", "model USD", "total USD", "best", "outcome", "stopped by")
@@ -90,12 +91,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value).decode().strip()
 
 
-def _figures(folder: Path) -> tuple[str, ...]:
-    """The values of `_NAMES` for one trial; of one that is at work still, or was stopped, it says so."""
-    proposals, verdicts = _bodies(folder, "proposal"), _bodies(folder, "validation")
+def _figures(folder: Path, iterations: int) -> tuple[str, ...]:
+    """The values of `_NAMES` for one trial of so many iterations; what lies there of more is left over, and not of it.
+
+    Of one that is at work still, or was stopped, it says so.
+    """
+    proposals, verdicts = _bodies(folder, "proposal", iterations), _bodies(folder, "validation", iterations)
     attempts = [attempt for proposal in proposals for attempt in proposal["attempts"]]
     right = sum(entry["state"] == "valid" for verdict in verdicts for entry in verdict["candidates"])
-    costs = _bodies(folder, "cost")
+    costs = _bodies(folder, "cost", iterations)
     decision = _body(folder, "decision.json") if (folder / "decision.json").is_file() else None
     spent = decision["spent"] if decision else costs[-1]["spent"] if costs else None
     proposed = sum(attempt["state"] == "proposed" for attempt in attempts)
@@ -122,9 +126,9 @@ def _best(decision: dict[str, Any] | None) -> str:
     return f"{winner['geometric_mean']:.3f} x by {measure}, iteration {winner['iteration']}"
 
 
-def _bodies(folder: Path, record: str) -> list[dict[str, Any]]:
-    paths = sorted(folder.glob(f"iterations/*/{record}.json"))
-    return [_body(folder, str(path.relative_to(folder))) for path in paths]
+def _bodies(folder: Path, record: str, iterations: int) -> list[dict[str, Any]]:
+    names = (f"iterations/{number:04d}/{record}.json" for number in range(1, iterations + 1))
+    return [_body(folder, name) for name in names if (folder / name).is_file()]
 
 
 def _folder(name: str, root: Path) -> Path:

@@ -19,13 +19,17 @@ def run(given: argparse.Namespace, root: Path) -> int:
     iteration = getattr(given, "iteration", 0)
     if graph.STAGES[given.command].loop and iteration < 1:
         raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")
+    key = given.sign.resolve() if getattr(given, "sign", None) else None
     if not guard.under_run():
+        if key is not None:
+            from kerneltrial.evidence.signatures import require_key
+
+            require_key(key)
         if given.command == "lock":  # what a run would refuse is refused before anything is locked, set aside or signed
             check_files(config, root, given.config.name)
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 
-    key = given.sign.resolve() if getattr(given, "sign", None) else None
     path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
     if not guard.under_run():
         print(path.relative_to(root))

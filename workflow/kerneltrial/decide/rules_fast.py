@@ -13,6 +13,7 @@ from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, U
 from kerneltrial.records.record import Interval
 from kerneltrial.records.residency import AsStated
 
+_NO_PRODUCT = "time a vendor's kernel beside the winner, or say in policy.no_vendor why there is none for this contract"
 _ON_GPU = "run the trial on a machine with the GPU that production uses"
 _MORE = "a new trial with more confirmation processes"
 _LOOK = (
@@ -146,8 +147,7 @@ def vendor_not_faster(grounds: Grounds) -> RuleResult:
         if nothing and not there_is_one:
             seen = f"the policy says that no vendor has a kernel for this contract: {nothing}"
             return Passed(rule=rule, asked=asked, seen=seen, example=False)
-        settled = "time the vendor's kernel (such as cuBLAS) beside the winner"
-        settled += "" if there_is_one else ", or say in policy.no_vendor why there is none for this contract"
+        settled = "time the vendor's kernel (such as cuBLAS) beside the winner" if there_is_one else _NO_PRODUCT
         absent = [finding.detail for finding in grounds.confirmation.vendors_absent]
         seen = ": ".join(["no vendor library was timed", *(["; ".join(absent)] if absent else [])])
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)

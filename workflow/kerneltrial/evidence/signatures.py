@@ -30,12 +30,20 @@ class Signer:
 
 def sign(message: bytes, key: Path, namespace: str) -> bytes:
     """The armoured signature of `message`; a passphrase is asked for on the terminal by ssh-keygen itself."""
-    if not key.is_file():
-        raise EvidenceProblem(f"{key}: no such key; name an SSH private key, or a public one that an agent holds")
+    require_key(key)
     done = _run(["sign", "-n", namespace, "-f", str(key)], message)
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
         raise EvidenceProblem(f"{key}: ssh-keygen did not sign with it: {_last(done.stderr)}")
     return done.stdout
+
+
+def require_key(key: Path) -> None:
+    """Raise EvidenceProblem where the file is no SSH key; asks for no passphrase."""
+    if not key.is_file():
+        raise EvidenceProblem(f"{key}: no such key; name an SSH private key, or a public one that an agent holds")
+    done = _ssh_keygen(["-l", "-f", str(key)], b"")
+    if done.returncode:
+        raise EvidenceProblem(f"{key}: is no SSH key: {_last(done.stderr)}")
 
 
 def signer(message: bytes, signature: bytes, keys: Path, namespace: str, at: str = "") -> Signer:

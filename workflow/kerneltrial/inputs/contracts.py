@@ -22,7 +22,10 @@ MAXIMUM_ARRAY_BYTES = 2**40  # no card holds more; keeps sizes honest before any
 
 def read_contract(path: Path) -> Contract:
     """Read and check a contract; raises `InputProblem` with file and field."""
-    contract = to_record(with_text_expressions(read_document(path)), Contract, str(path))
+    document = with_text_expressions(read_document(path))
+    if isinstance(document, dict):
+        document.setdefault("tolerances", {})  # then what is said of an empty one is said of none
+    contract = to_record(document, Contract, str(path))
     try:
         check_contract(contract)
     except InputProblem as fault:
@@ -92,7 +95,10 @@ def check_contract(contract: Contract) -> None:
     if not outputs:
         raise InputProblem("arguments: no array has the role output or inout")
     if set(contract.tolerances) != outputs:
-        raise InputProblem(f"tolerances: name {_listed(contract.tolerances)}; the outputs are {_listed(outputs)}")
+        raise InputProblem(
+            f"tolerances: name {_listed(contract.tolerances)}; the outputs are {_listed(outputs)}; each has an entry, "
+            "such as `c: {relative: 1e-5, absolute: 1e-6}`, or `c: {}` where every element must be equal"
+        )
     for name, tolerance in contract.tolerances.items():
         _check_tolerance(name, tolerance)
     _check_in_place(contract)

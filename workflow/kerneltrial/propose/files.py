@@ -30,7 +30,7 @@ class Files:
         mine = self.sources[history.attempts : history.attempts + count]
         drafts = [_draft(source) for source in mine]
         if len(drafts) < count:
-            detail = f"all {len(self.sources)} files of {self.folder.name} were proposed"
+            detail = f"no files left: all {len(self.sources)} of {self.folder.name} were proposed"
             drafts.append(Unusable(reason=Reason.SPACE_EXHAUSTED, detail=detail))
         return drafts
 

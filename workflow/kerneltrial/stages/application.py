@@ -106,8 +106,9 @@ def interleaved(application: Application, folders: Mapping[str, Path]) -> Applic
         except Stopped as stopped:
             if name == "a":
                 raise ApplicationProblem(
-                    f"end_to_end: the application does not run with the baseline: {stopped}; run it by hand first: "
-                    f"{' '.join(application.asked.words)}"
+                    f"end_to_end: the application does not run with the baseline: {stopped}; correct it (it must "
+                    "call the kernel as the contract says, as loaded by kerneltrial.loader, which works within a trial "
+                    "alone), or set end_to_end.words: [] in a new trial"
                 ) from None
             return ApplicationRuns(runs=(), failed=f"the application does not run with the winner: {stopped}")
         if number >= len(warm):
