@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kerneltrial.devices.cpu import granules, reach
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu import races_global, reach
 from kerneltrial.devices.cpu.ir import LIKELY
 from kerneltrial.devices.cpu.refusals import unsupported_instruction
 from kerneltrial.devices.cpu.syntax import Instruction, Memory
@@ -70,11 +70,11 @@ class Access:
     def _reached(self, space: str, offset: str) -> str:
         """By the function for this space and level, out of line."""
         b = self.b
-        kind = {"read": races_global.READ, "write": races_global.WRITE, "update": races_global.ATOMIC}[self.kind]
+        kind = {"read": granules.READ, "write": granules.WRITE, "update": granules.ATOMIC}[self.kind]
         if self.strong and self.kind != "update":
-            kind |= races_global.STRONG
+            kind |= granules.STRONG
         if self.strong and "cta" in self.instruction.opcode.split("."):
-            kind |= races_global.NEAR
+            kind |= granules.NEAR
         stored = self._halves() if self.stored and self.kind == "write" and not self.strong else ()
         pointer = b.call(
             "ptr", reach.symbol(space, "store" if stored else self.g.level), ("ptr", "%blk"), ("ptr", "%ctx"),

@@ -1,11 +1,11 @@
 """Operands of instructions as LLVM values: registers, constants, special registers, addresses of variables."""
 
-import struct
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.flow import Flow
+from kerneltrial.devices.cpu.immediates import immediate_bits, signed
 from kerneltrial.devices.cpu.ir import INVARIANT, Body
 from kerneltrial.devices.cpu.lower_float import LLVM, canonical_nan
 from kerneltrial.devices.cpu.program import Layout
@@ -184,7 +184,7 @@ class Operands:
             case Not(register):
                 return body.op(f"xor i1 {self.bits(register, 1)}, true")
             case Immediate():
-                return str(_signed(immediate_bits(operand, width, type_), width))
+                return str(signed(immediate_bits(operand, width, type_), width))
             case Special(name):
                 return self._resized(self._special(name), 32, width, type_)
             case Symbol():
@@ -289,25 +289,3 @@ class Operands:
         targets = [operand.first, operand.second] if isinstance(operand, Pair) else [operand]
         for target, value in zip(targets, values, strict=False):
             self.assign(target, type_, value, exact)
-
-
-def immediate_bits(operand: Immediate, width: int, type_: str) -> int:
-    """The bit pattern of a constant in `width` bits."""
-    if operand.kind == "decimal" or (operand.kind == "f64" and type_ == "f32"):
-        value = float(operand.value)
-        if operand.kind == "f64":
-            value = struct.unpack("<d", struct.pack("<Q", int(operand.value)))[0]
-        try:
-            packed = struct.pack("<f" if width == 32 else "<d", value)
-        except OverflowError:
-            raise unsupported_instruction(f"constant {value}") from None
-        return int.from_bytes(packed, "little")
-    if operand.kind in ("f32", "f64") and width != int(operand.kind[1:]):
-        raise unsupported_instruction(f"a constant of type {operand.kind} as {type_ or width}")
-    return int(operand.value) & ((1 << width) - 1)
-
-
-def _signed(value: int, width: int) -> int:
-    if width == 1:
-        return value & 1
-    return value - (1 << width) if value >> (width - 1) else value

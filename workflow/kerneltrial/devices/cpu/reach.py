@@ -10,8 +10,8 @@ call.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kerneltrial.devices.cpu import granules
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu import races_global
 from kerneltrial.devices.cpu.ir import LIKELY, UNLIKELY, Body, Slot
 
 CONVENTION = "preserve_allcc"
@@ -27,7 +27,7 @@ def symbol(space: str, level: str) -> str:
 
 
 def what(size: int, kind: int) -> int:
-    """The constant that says what an access is: log2 of its size, and its kind as in `races_global`."""
+    """The constant that says what an access is: log2 of its size, and its kind as in `granules`."""
     return size.bit_length() - 1 | kind << _KIND
 
 
@@ -105,17 +105,17 @@ class _Reach:
         second = b.op(f"icmp eq i64 {b.op(f'load i64, ptr {behind}, align 1')}, %high")
         narrow = b.op(f"icmp ne i64 {self.shift}, 4")
         same = b.op(f"and i1 {first}, {b.op(f'or i1 {narrow}, {second}')}")
-        return b.op(f"select i1 {same}, i64 {races_global.SAME}, i64 {self.kind}")
+        return b.op(f"select i1 {same}, i64 {granules.SAME}, i64 {self.kind}")
 
     def older(self, pointer: str, place: Slot) -> None:
         """A strong read that nothing orders gets what was there before, which strong writes keep (`races_global`)."""
         b = self.b
         older = self.field("older", "ptr")
-        strong = b.op(f"icmp ugt i64 {self.kind}, {races_global.WRITE}")
+        strong = b.op(f"icmp ugt i64 {self.kind}, {granules.WRITE}")
         with b.when(strong, UNLIKELY), b.when(b.op(f"icmp ne ptr {older}, null")):
             kept = b.op(f"getelementptr i8, ptr {older}, i64 %offset")
             size = b.op(f"shl i64 1, {self.shift}")
-            reads = b.op(f"icmp eq i64 {b.op(f'and i64 {self.kind}, 3')}, {races_global.READ}")
+            reads = b.op(f"icmp eq i64 {b.op(f'and i64 {self.kind}, 3')}, {granules.READ}")
             read, write, on = b.label(), b.label(), b.label()
             b.branch(reads, read, write)
             b.place(read)
@@ -148,7 +148,7 @@ class _Reach:
         held = b.op(f"load i64, ptr {place}, align 1")
         self.require(b.op(f"icmp eq i64 {b.op(f'and i64 {held}, %needed')}, %needed"))
         if self.all:
-            with b.when(b.op(f"icmp ne i64 {b.op(f'and i64 {self.kind}, 3')}, {races_global.READ}"), UNLIKELY):
+            with b.when(b.op(f"icmp ne i64 {b.op(f'and i64 {self.kind}, 3')}, {granules.READ}"), UNLIKELY):
                 # whoever may write needs WRITABLE, and WRITTEN is the bit above
                 written = b.op(f"and i64 {b.op('shl i64 %needed, 1')}, {at.WRITTEN * _ONES}")
                 b.do(f"store i64 {b.op(f'or i64 {held}, {written}')}, ptr {place}, align 1")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from kerneltrial.devices.cpu import order, races_global
+from kerneltrial.devices.cpu import granules, order, races_global
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.poison import POISON_BYTE
@@ -21,7 +21,7 @@ class GlobalRecords:
         blocks, threads = math.prod(launch.grid), math.prod(launch.block)
         self._words, self._rows = order.covered_words(threads), blocks + 1
         of_place = 4 * self._rows * self._words
-        size = ((arena.memory.size >> kernel.global_shift) + 1) * races_global.RECORD_BYTES
+        size = ((arena.memory.size >> kernel.global_shift) + 1) * granules.RECORD_BYTES
         small = arena.memory.size <= races_global.MAX_BYTES and size <= races_global.MAX_RECORDS_BYTES
         fits = small and blocks <= races_global.MAX_BLOCKS
         self._places = min(order.MAX_PLACES, races_global.MAX_BYTES // of_place)
