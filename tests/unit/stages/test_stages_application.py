@@ -106,7 +106,7 @@ def test_a_fault_with_the_winner_is_a_value_and_one_with_the_baseline_stops(tmp_
     failed = end_to_end(stored, EndToEndAsked(), 0.95, "0" * 64)
     assert isinstance(failed, EndToEndFailed)
     assert "does not run with the winner: exit status 1" in failed.why
-    with pytest.raises(ApplicationProblem, match="does not run with the baseline"):
+    with pytest.raises(ApplicationProblem, match=r"with the baseline: exit status 1; .*end_to_end.words: \[\]"):
         interleaved(application(tmp_path, "sys.exit(name == 'a')"), folders)
 
 
