@@ -32,7 +32,7 @@ def boundary_shapes(contract: Contract, cases: Cases, count: int, seed: int) -> 
     shape that costs more than a 16th of the largest case (or 2**21), in operations or in float32 elements moved, is
     made smaller, longest dimension first. Fewer are returned where the domain holds fewer.
     """
-    limit = max(2**21, max(_cost(contract, case.dimensions) for case in cases.cases) // SHARE)
+    limit = max(2**21, max(cost(contract, case.dimensions) for case in cases.cases) // SHARE)
     seen = {_key(case.dimensions) for case in cases.cases}
     found: list[Dimensions] = []
     for wish in islice(_wishes(contract.dimensions, seed), 64 + 16 * count):
@@ -84,7 +84,8 @@ def _fit(wish: int, span: Range) -> int:
     return min(max(wish // step * step, least), most)
 
 
-def _cost(contract: Contract, dimensions: Mapping[str, int]) -> int:
+def cost(contract: Contract, dimensions: Mapping[str, int]) -> int:
+    """The larger of operations and float32 elements moved, by the contract's word."""
     return max(evaluate(contract.operations, dimensions), evaluate(contract.bytes, dimensions) // 4)
 
 
@@ -93,11 +94,10 @@ def _affordable(contract: Contract, shape: Dimensions, limit: int) -> Dimensions
     while True:
         try:
             array_shapes(contract, shape)
-            cost = _cost(contract, shape)
+            if cost(contract, shape) <= limit:
+                return shape
         except InputProblem:
             return None
-        if cost <= limit:
-            return shape
         name = max(shape, key=lambda each: (shape[each], each))
         smaller = _fit(shape[name] // 2 + 1, contract.dimensions[name])
         if smaller >= shape[name]:

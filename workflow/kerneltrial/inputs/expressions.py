@@ -87,6 +87,11 @@ def names(expression: str) -> frozenset[str]:
     )
 
 
+def tree(expression: str) -> ast.expr:
+    """Return the parsed expression, of allowed nodes alone; raises `ExpressionProblem` where it is not allowed."""
+    return _parsed(expression)
+
+
 class _NoValue(Exception):
     """What is wrong, without the expression's own text."""
 

@@ -3,9 +3,12 @@
 Far shapes come last and are run once: a tile makes much work of a thin call, and their point is the size.
 """
 
+import copy
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+
+import msgspec
 
 from kerneltrial.devices.device import Binary, DeviceProblem, Run
 from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
@@ -20,8 +23,9 @@ from kerneltrial.judge.domain import uncovered
 from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
 from kerneltrial.judge.sanitizing import Looker
 from kerneltrial.judge.screen import screen
-from kerneltrial.judge.setup import JudgeSetup, RunsCalls, Sanitizes, Subject
+from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Sanitizes, Subject
 from kerneltrial.judge.strict import with_word
+from kerneltrial.judge.variants import Derived, derived
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
@@ -76,6 +80,7 @@ class Judge:
             far = far_cases(setup.contract, setup.cases, setup.seed) if setup.protocol.boundary_shapes else ()
         self.cases = (*setup.cases.cases, *boundary_cases(shapes, setup.seed), *far)
         self._far = frozenset(case.name for case in far)
+        self._derived: frozenset[str] = frozenset()
 
     def draws(self, case: Case) -> int:
         """How many draws a case gets: a far shape has one."""
@@ -93,20 +98,33 @@ class Judge:
         seen = screen(binary.ptx, self.setup.protocol.screening, several_launches=has_several_launches(plan))
         if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
             return _invalid(built.candidate, seen[0], (), ("screen",), ())
+        more = derived(self.setup, plan, self.cases)
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
-        if further.strict is None:
-            outcome = self._judged(built, subject, further)
-        else:
-            beside = Subject(binary=binary, plan=plan, abi=built.abi, runner=further.strict)
-            with ThreadPoolExecutor(1) as pool:
-                looks = pool.submit(self._look_strictly, built, beside)
-                outcome = self._judged(built, subject, further)
-                strict, left_out = looks.result()
-            if isinstance(outcome, Validated):
-                outcome = with_word(outcome, strict, left_out)
-        if seen and not isinstance(outcome, Invalid):
-            return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=_review(seen, outcome))
+        outcome = self._with(more)._judged_twice(built, subject, further)
+        if more.unchecked and isinstance(outcome, Validated):
+            outcome = msgspec.structs.replace(outcome, unchecked=(*outcome.unchecked, *more.unchecked))
+        if (seen or more.open) and not isinstance(outcome, Invalid):
+            detail = _review(seen, more.open, outcome)
+            return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=detail)
         return outcome
+
+    def _with(self, more: Derived) -> "Judge":
+        """This judge with further cases, of one plan; answers are kept in common."""
+        judge = copy.copy(self)
+        judge.cases, judge._far = (*self.cases, *more.cases), self._far | more.once
+        judge._derived = frozenset(case.name for case in more.cases)
+        return judge
+
+    def _judged_twice(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
+        """By the device and, where there is one, by the `cpu` device beside it."""
+        if further.strict is None:
+            return self._judged(built, subject, further)
+        beside = Subject(binary=subject.binary, plan=subject.plan, abi=built.abi, runner=further.strict)
+        with ThreadPoolExecutor(1) as pool:
+            looks = pool.submit(self._look_strictly, built, beside)
+            outcome = self._judged(built, subject, further)
+            strict, left_out = looks.result()
+        return with_word(outcome, strict, left_out) if isinstance(outcome, Validated) else outcome
 
     def _judged(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
         outcome = self.judge_subject(built.candidate, subject, self.cases)
@@ -165,6 +183,8 @@ class Judge:
         """Judge case by case into `verdicts`; returns what ended it, and the first run of the first case."""
         first: Run | None = None
         for case, call in prepared.cases:
+            if case.name in self._derived and (broken := self._no_answer(case)) is not None:
+                return broken, None
             work = CaseWork(self.setup, self.answers, subject, case)
             level = prepared.levels.of(case.name)
             far = case.name in self._far
@@ -175,6 +195,14 @@ class Judge:
                 return result.finding, None
             first = first or result.first
         return None, first
+
+    def _no_answer(self, case: Case) -> Finding | None:
+        """Why a case that a candidate's own plan made cannot be judged: no fault of the trial's ground."""
+        try:
+            self.answers.baseline(case, 0)
+        except JudgeProblem as problem:
+            return Finding(reason=Reason.CHECK_ABSENT, detail=str(problem))
+        return None
 
     def _history(self, subject: Subject, prepared: Prepared, first: Run) -> Finding | None:
         """The first case again, after all others."""
@@ -231,11 +259,17 @@ def has_several_launches(plan: LaunchPlan) -> bool:
     return all(len(variant.launches) > 1 for variant in plan.variants)
 
 
-def _review(seen: Sequence[Finding], outcome: Validated | Unchecked) -> str:
+def _review(seen: Sequence[Finding], ways: Sequence[Finding], outcome: Validated | Unchecked) -> str:
+    """What a person must look at: what the screen has `seen`, and ways through the plan that nothing took."""
     here = f"not judged here ({outcome.detail})" if isinstance(outcome, Unchecked) else "right in every case"
+    words = f"{here}, and a person must look: {'; '.join(finding.detail for finding in (*seen, *ways))}"
+    if not seen:
+        return words
+    allow = "a new trial can say so in its config (protocol.screening, allow)"
     return (
-        f"{here}, and a person must look: {'; '.join(finding.detail for finding in seen)}. Where that is harmless, a "
-        "new trial can say so in its config (protocol.screening, allow)"
+        f"{words}. Where what the screen saw is harmless, {allow}"
+        if ways
+        else f"{words}. Where that is harmless, {allow}"
     )
 
 
