@@ -29,6 +29,15 @@ def test_a_whole_trial_ends_with_its_verdict_and_the_page(whole: Path) -> None:
     assert Ending("tiny", 1, whole).lines() == ("NO-GO: Keep the baseline.", "report: reports/tiny/report.html")
 
 
+@pytest.mark.parametrize(("proposed", "lines"), [(0, 3), (1, 2)])
+def test_a_trial_in_which_nothing_was_judged_says_so(whole: Path, proposed: int, lines: int) -> None:
+    told = {"outcome": "INCONCLUSIVE", "meaning": "m", "counts": {"attempts": 12, "proposed": proposed}}
+    (whole / "reports/tiny/summary.json").write_text(json.dumps(told))
+    said = Ending("tiny", 1, whole).lines()
+    assert len(said) == lines
+    assert ("nothing was judged: no attempt (12) gave a candidate" in said[1]) == (proposed == 0)
+
+
 def test_a_part_of_a_trial_ends_without_a_word(whole: Path) -> None:
     assert Ending("tiny", 2, whole).lines() == ()
     (whole / "results/tiny/decision.json").unlink()

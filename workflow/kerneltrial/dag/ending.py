@@ -47,11 +47,18 @@ class Ending:
 
 
 def verdict(trial: str, root: Path) -> Sequence[str]:
-    """The outcome with its sentence, and the path of the page; nothing where there is no report."""
+    """The outcome with its sentence, and the path of the page; nothing where there is no report.
+
+    Between them a word on a trial whose proposer gave nothing to judge, which the outcome alone does not tell.
+    """
     folder = root / graph.reports(trial)
     try:
         summary = json.loads((folder / "summary.json").read_bytes())
         outcome, meaning = str(summary["outcome"]), str(summary["meaning"])
-    except (OSError, ValueError, KeyError, TypeError):
+        counts = summary.get("counts", {})
+        attempts, proposed = counts.get("attempts", 0), counts.get("proposed", 0)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
-    return (f"{outcome}: {meaning}", f"report: {graph.reports(trial)}/report.html")
+    nothing = f"nothing was judged: no attempt ({attempts}) gave a candidate; the report's reasons say why"
+    judged = () if proposed or not attempts else (nothing,)
+    return (f"{outcome}: {meaning}", *judged, f"report: {graph.reports(trial)}/report.html")
