@@ -1,5 +1,6 @@
 """What a newcomer's first commands say: init, a lock that a run would refuse, a mistyped command."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,13 @@ def test_a_key_that_is_none_is_said_before_anything_is_locked(
     assert printed.err.count("\n") == 1
     assert printed.out == ""
     assert not (started / "results").exists()
+
+
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero", "."])
+def test_rerun_of_what_is_no_plain_file_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    assert main(["rerun", target]) == 3
+    assert capsys.readouterr().err.startswith(f"kerneltrial: {target}: is no plain file")

@@ -1,6 +1,7 @@
 """Contracts, cases and holdout domains: what contradicts itself or another file."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -309,3 +310,13 @@ def test_a_holdout_domain_outside_of_the_contract(trial: Any, changes: dict[str,
     line = problem(lambda: check_holdout(read_holdout(path), read_contract(trial.path(CONTRACT)), path))
     assert "holdout.yaml" in line
     assert all(word in line for word in words), line
+
+
+def test_what_is_no_plain_file_is_not_read(trial: Any) -> None:
+    array = read_contract(trial.path("kernels/matmul_f32/contract.yaml")).arrays[0]
+    folder = trial.path("cases/matmul_f32")
+    os.mkfifo(folder / "pipe.npy")
+    (folder / "device.npy").symlink_to("/dev/zero")
+    for name in ("pipe.npy", "device.npy"):
+        with pytest.raises(InputProblem, match="is no plain file"):
+            load_stored(Stored(path=name, sha256="0" * 64), array, (31, 29), folder)

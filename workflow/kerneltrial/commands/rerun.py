@@ -38,6 +38,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
 
 def _read(file: Path, name: Path) -> BestCase:
+    if file.exists() and not file.is_file():  # a pipe would be waited for, a device has no end
+        raise InputProblem(f"{name}: is no plain file; name a best-case-N.json of a report")
     try:
         return decode(BestCase, file.read_bytes())
     except OSError as fault:

@@ -62,6 +62,8 @@ def load_stored(stored: Stored, array: Array, shape: tuple[int, ...], folder: Pa
     """
     check_relative(f"inputs.{array.name}", stored.path)
     path = folder / stored.path
+    if path.exists() and not path.is_file():
+        raise InputProblem(f"inputs.{array.name}: {path} is no plain file")
     try:
         content = path.read_bytes()
     except OSError as fault:
