@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, tree
@@ -74,6 +74,8 @@ def test_every_value_lies_in_its_span(expression: str, m: Span, n: Span) -> None
 
 
 @settings(max_examples=150, deadline=None)
+@example(first="ceil_div((not 4), (-5))", second="(-min(1, m))")
+@example(first="m % (-3)", second="n // (0 - m) < -4")
 @given(first=EXPRESSIONS, second=EXPRESSIONS)
 def test_a_search_finds_what_there_is_and_nothing_else(first: str, second: str) -> None:
     small, tried = contract(m=9, n=Range(minimum=2, maximum=12, multiple_of=2)), plan(first, second)

@@ -82,7 +82,7 @@ def _card() -> Device:
 
 
 def _host() -> Device:
-    fingerprint = {name: importlib.metadata.version(name) for name in _CPU_LIBRARIES}
+    fingerprint = {name: importlib.metadata.version(name) or "unknown" for name in _CPU_LIBRARIES}
     fingerprint["host_cpu"] = _host_cpu()
     return Device(kind="cpu", arch=CPU_ARCH, name=platform.machine(), fingerprint=fingerprint)
 

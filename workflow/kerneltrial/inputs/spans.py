@@ -98,7 +98,13 @@ def _product(left: Span, right: Span) -> Span:
     return Span(min(ends), max(ends), step if min(ends) < max(ends) else 0)
 
 
+def _is_known(span: Span) -> bool:
+    return span.low == span.high
+
+
 def _quotient(left: Span, right: Span) -> Span:
+    if _is_known(left) and _is_known(right) and right.low:
+        return Span(left.low // right.low, left.low // right.low, 0)
     if right.low <= 0:
         return ANYTHING
     ends = [one // other for one in left[:2] for other in right[:2]]
@@ -108,6 +114,8 @@ def _quotient(left: Span, right: Span) -> Span:
 
 
 def _remainder(left: Span, right: Span) -> Span:
+    if _is_known(left) and _is_known(right) and right.low:
+        return Span(left.low % right.low, left.low % right.low, 0)
     if right.low <= 0:
         return ANYTHING
     if right.low < right.high:

@@ -56,7 +56,8 @@ class OpenedCpu:
 def _fingerprint() -> dict[str, str]:
     from importlib.metadata import version
 
-    return {"llvmlite": version("llvmlite"), "machine": platform.machine()}
+    # Of a folder that a child may not read all of, `version` gives None (seen with links into another environment).
+    return {"llvmlite": version("llvmlite") or "unknown", "machine": platform.machine()}
 
 
 @dataclass
