@@ -41,7 +41,7 @@ def test_a_key_that_does_not_sign_seals_nothing(trial, key):
         seal.run(argparse.Namespace(sign=key), trial.root)
     assert not trial.signed.folder.exists()
     (trial.root / "no_key").write_text("no key")
-    with pytest.raises(EvidenceProblem, match="did not sign"):
+    with pytest.raises(EvidenceProblem, match="no_key: is no SSH key"):
         seal.run(argparse.Namespace(sign="no_key"), trial.root)
     assert not trial.signed.folder.exists()
 
