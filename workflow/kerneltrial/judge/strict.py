@@ -26,8 +26,8 @@ def with_word(
 ) -> Validated | Invalid:
     """The card's outcome with the `cpu` device's word in it; `left_out` are cases that were too large for it."""
     if isinstance(strict, Unchecked):
-        by_candidate = strict.reason in (Reason.UNSUPPORTED_INSTRUCTION, Reason.UNSUPPORTED_FEATURE)
-        reason = Reason.NEEDS_REVIEW if by_candidate else Reason.CHECK_ABSENT
+        # Too large, or no LLVM here, is nobody's doing; what it does not know, or what ends it, is the candidate's.
+        reason = Reason.CHECK_ABSENT if strict.reason is Reason.CHECK_ABSENT else Reason.NEEDS_REVIEW
         return _open(outcome, f"the cpu device did not look ({strict.detail}): {_SEES}", reason)
     checks = (*outcome.checks, CPU_DEVICE)
     unchecked = tuple(finding for finding in outcome.unchecked if finding != BETWEEN_BLOCKS)
