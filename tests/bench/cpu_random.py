@@ -35,6 +35,7 @@ sys.path[:0] = [str(ROOT / "tests" / "unit" / "devices_cpu")]
 from ptx_runner import array, call_of, out  # noqa: E402
 from random_programs import ENTRIES, RESULTS, Program, module_of  # noqa: E402
 
+from kerneltrial.build.nvrtc import received  # noqa: E402
 from kerneltrial.devices.cpu.device import open_cpu  # noqa: E402
 from kerneltrial.devices.device import Binary, Conditions, Refused  # noqa: E402
 
@@ -89,16 +90,10 @@ def build(source: str, contracted: bool) -> tuple[str, bytes]:
     options = [b"--gpu-architecture=sm_90", b"--std=c++17", b"-w", b"--fmad=true" if contracted else b"--fmad=false"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = b" " * size
-        nvrtc.nvrtcGetProgramLog(program, log)
+        log = received(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         raise RuntimeError(log.decode(errors="replace"))
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
-    nvrtc.nvrtcGetPTX(program, text)
-    _, size = nvrtc.nvrtcGetCUBINSize(program)
-    cubin = b" " * size
-    nvrtc.nvrtcGetCUBIN(program, cubin)
+    text = received(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    cubin = received(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
     nvrtc.nvrtcDestroyProgram(program)
     return text.rstrip(b"\0").decode(), cubin
 

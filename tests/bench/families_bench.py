@@ -7,6 +7,7 @@ from typing import Any
 
 from families_shapes import Shape, Timed
 
+from kerneltrial.build.nvrtc import received
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.propose.search.search import Search
@@ -64,14 +65,9 @@ def built(source: str, arch: str, options: tuple[str, ...]) -> bytes:
     words = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", *(o.encode() for o in options)]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
     if int(code) != 0:
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = b" " * size
-        nvrtc.nvrtcGetProgramLog(program, log)
+        log = received(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         raise RuntimeError("does not compile: " + log.decode(errors="replace")[:400])
-    _, size = nvrtc.nvrtcGetCUBINSize(program)
-    cubin = b" " * size
-    nvrtc.nvrtcGetCUBIN(program, cubin)
-    return cubin
+    return received(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
 
 
 class Bound:

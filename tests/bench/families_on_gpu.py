@@ -49,7 +49,7 @@ def key(shape: Shape) -> str:
 def family(name: str, arguments: argparse.Namespace, folder: Path, turn: Any) -> None:
     """A child: prepare, wait for its turn with the card, leave `NAME.json`; again after each shape."""
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/{name}", "TRITON_CACHE_DIR": f"{folder}/{name}/triton"}
-    sys.path[:] = arguments.imported.path
+    arguments.imported.adopt()
     report: dict[str, Any] = {"family": name, "shapes": {}}
 
     def leave() -> None:

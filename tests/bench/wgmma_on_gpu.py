@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from families_bench import ROOT, Bench, Bound, Entry, built
-from families_import import torch_import
+from families_import import Imported, torch_import
 
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.propose.search.space import read_space
@@ -139,12 +139,13 @@ def main() -> int:
     if not imported.version:
         print(f"importing torch failed\n{imported.why}")
         return 1
-    return report({name: run(name, configurations(name, arguments.limit), imported.path) for name in arguments.names})
+    return report({name: run(name, configurations(name, arguments.limit), imported) for name in arguments.names})
 
 
-def run(name: str, wanted: list[dict[str, int]], path: tuple[str, ...]) -> list[dict[str, Any]]:
+def run(name: str, wanted: list[dict[str, int]], imported: Imported) -> list[dict[str, Any]]:
     """All configurations, side by side but for the card."""
-    environment = {**os.environ, "MODULE_PATH": json.dumps(path)}
+    environment = {**os.environ, "MODULE_PATH": json.dumps(imported.path)}
+    environment |= {"PYTHONPYCACHEPREFIX": imported.pycache} if imported.pycache else {}
     with tempfile.NamedTemporaryFile() as lock:
         words = [[sys.executable, __file__, "--child", name, json.dumps(c), lock.name] for c in wanted]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

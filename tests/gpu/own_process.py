@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kerneltrial.build.nvrtc import received
 from kerneltrial.devices.cuda.device import open_cuda
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.devices.device import Binary, Conditions
@@ -24,14 +25,9 @@ def compile_cuda(source: str, arch: str) -> Binary:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], [])
     options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
+    log = received(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     assert int(code) == 0, log.decode()
-    _, size = nvrtc.nvrtcGetCUBINSize(program)
-    cubin = b" " * size
-    nvrtc.nvrtcGetCUBIN(program, cubin)
-    return Binary(ptx="", cubin=cubin)
+    return Binary(ptx="", cubin=received(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN))
 
 
 def integer(value: int) -> Scalar:

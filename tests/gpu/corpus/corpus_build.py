@@ -10,6 +10,7 @@ from corpus_table import Kernel
 
 from kerneltrial.build.messages import Refusal
 from kerneltrial.build.nvjitlink import assemble
+from kerneltrial.build.nvrtc import received
 
 FOLDER = Path(__file__).parent
 
@@ -38,13 +39,9 @@ def ptx_of_file(name: str) -> str:
     options += include_options()
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = b" " * size
-        nvrtc.nvrtcGetProgramLog(program, log)
+        log = received(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         raise RuntimeError(log.decode(errors="replace"))
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
-    nvrtc.nvrtcGetPTX(program, text)
+    text = received(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
     return re.sub(r'(\.file\s+\d+ ")[^"]*/', r"\1", text.rstrip(b"\0").decode())
 
 

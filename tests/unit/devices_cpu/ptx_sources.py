@@ -3,6 +3,8 @@
 from functools import cache
 from pathlib import Path
 
+from kerneltrial.build.nvrtc import received
+
 PRELUDE = "#define INFINITY __int_as_float(0x7f800000)\n#line 1\n"
 
 
@@ -28,12 +30,9 @@ def ptx_of(source: str) -> str:
     options = [b"--gpu-architecture=sm_80", b"--std=c++17", b"--generate-line-info", *include_options()]
     done = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if done[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))  # type: ignore[operator]
-        nvrtc.nvrtcGetProgramLog(program, log)
+        log = received(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         raise AssertionError(log.decode(errors="replace"))
-    text = b" " * checked(nvrtc.nvrtcGetPTXSize(program))  # type: ignore[operator]
-    checked(nvrtc.nvrtcGetPTX(program, text))
-    return text.rstrip(b"\0").decode()
+    return received(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
 
 
 NAIVE = """

@@ -119,7 +119,7 @@ def compile_source(source: bytes, options: tuple[str, ...]) -> CompilerReply:
     _, major, minor = nvrtc.nvrtcVersion()
     return Compiled(
         ptx=_text(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX),
-        cubin=_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN),
+        cubin=received(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN),
         log=log,
         compiler=f"nvrtc {major}.{minor}",
     )
@@ -131,15 +131,21 @@ def first_error(log: str) -> str:
     return next((line for line in lines if "error" in line or "fatal" in line), "")[:2000]
 
 
-def _bytes(program: Any, size: Any, get: Any) -> bytes:
+def received(program: Any, size: Any, get: Any) -> bytes:
+    """What NVRTC has of a program: `size` tells how many bytes, `get` writes them.
+
+    The binding writes into the object that it is given. Python shares bytes objects of length one, and an empty log is
+    one byte: `b" " * size` would turn every space of one byte in the process into a zero, and with it the spaces
+    between two fields of f-strings that Python 3.12 and later compile from then on (torch's import fell to that).
+    """
     length = _checked(size(program))
-    received = bytes(length + 16)  # the binding writes into this object; Python shares those of one byte
-    _checked(get(program, received))
-    return received[:length]
+    content = bytes(length + 16)
+    _checked(get(program, content))
+    return content[:length]
 
 
 def _text(program: Any, size: Any, get: Any) -> bytes:
-    return _bytes(program, size, get).rstrip(b"\0")
+    return received(program, size, get).rstrip(b"\0")
 
 
 def _checked(answer: tuple[Any, ...]) -> Any:
