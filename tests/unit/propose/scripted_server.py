@@ -55,9 +55,10 @@ def chat(text: str | None, usage: Any = CHAT_USAGE, finish: str = "stop", **mess
     return Answer(json.dumps(whole).encode())
 
 
-def error(status: int, code: str = "", message: str = "no", **headers: str) -> Answer:
-    """An error in OpenAI's form; header names with _ for -."""
-    body = json.dumps({"error": {"message": message, "type": code or "error", "code": code or None, "param": None}})
+def error(status: int, code: str = "", message: str = "no", kind: str = "", **headers: str) -> Answer:
+    """An error in OpenAI's form, of a type `kind`; header names with _ for -."""
+    told = {"message": message, "type": kind or code or "error", "code": code or None, "param": None}
+    body = json.dumps({"error": told})
     return Answer(body.encode(), status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 

@@ -182,6 +182,13 @@ def without(name: str) -> str:
     return json.dumps({key: value for key, value in GOOD.items() if key != name})
 
 
+def with_choice(answer: Answer, **changes: Any) -> Answer:
+    """An answer of Chat Completions whose choice holds more."""
+    document = json.loads(answer.body)
+    document["choices"][0] |= changes
+    return Answer(json.dumps(document).encode())
+
+
 UNUSABLE: dict[str, tuple[str, Answer, str]] = {
     "malformed": ("responses", responses('{"language": "cuda_cpp", '), "no JSON object was found"),
     "prose": ("chat", chat("I would rather not say."), "begins with 'I would rather not say.'"),
@@ -215,7 +222,13 @@ UNUSABLE: dict[str, tuple[str, Answer, str]] = {
     "truncated in chat": ("chat", chat(TEXT[:50], finish="length"), "cut off at the limit of output tokens"),
     "empty": ("responses", responses("", output=[]), "the reply is empty"),
     "empty in chat": ("chat", chat(""), "the reply is empty"),
-    "failed": ("responses", responses("", output=[], status="failed", error={"message": "oh"}), "failed on it: oh"),
+    "failed": (
+        "responses",
+        responses("", output=[], status="failed", error={"code": "bio_policy", "message": "oh"}),
+        "failed on it: oh",
+    ),
+    "failed half-way": ("chat", with_choice(chat("{"), error={"code": 502, "message": "gone"}), "failed on it: gone"),
+    "only thoughts": ("chat", chat(None, reasoning_content="Hm."), "the reply is empty: all of it was reasoning"),
     "no choices": ("chat", Answer(b'{"choices": [], "usage": null}'), "the reply is empty"),
 }
 
@@ -234,10 +247,11 @@ def test_an_unusable_reply_uses_the_attempt_is_charged_and_fed_back(desk, name):
     assert usage.output_tokens >= 500
 
 
-def test_a_filter_before_the_model_uses_the_attempt_and_charges_nothing(desk):
-    with serving(error(400, "content_filter", "filtered")) as server:
+@pytest.mark.parametrize("code", ["content_filter", "invalid_prompt", "content_policy_violation"])
+def test_a_filter_before_the_model_uses_the_attempt_and_charges_nothing(desk, code):
+    with serving(error(400, code, "your prompt was flagged")) as server:
         drafts, usage = desk(server).ask()
-    assert "content filter" in drafts[0].detail
+    assert "content filter before the model saw it: your prompt was flagged" in drafts[0].detail
     assert (usage.input_tokens, usage.output_tokens, len(server.seen)) == (0, 0, 1)
 
 
@@ -248,6 +262,64 @@ def test_without_usage_the_worst_case_is_charged(desk):
         sent = json.dumps(server.seen[0][2])
     assert usage.output_tokens == 1234
     assert len(sent) * 0.9 < usage.input_tokens
+
+
+def test_reasoning_that_only_the_total_counts_is_charged(desk):
+    usage = {"prompt_tokens": 14, "completion_tokens": 6, "total_tokens": 1486,
+             "completion_tokens_details": {"reasoning_tokens": 1466}}  # fmt: skip
+    with serving(chat(TEXT, usage=usage)) as server:
+        _, counted = desk(server, "chat").ask()
+    assert (counted.input_tokens, counted.output_tokens, counted.reasoning_tokens) == (14, 1472, 1466)
+
+
+@pytest.mark.parametrize("details", [{}, {"prompt_tokens_details": None, "completion_tokens_details": None}])
+def test_a_server_that_tells_no_details_of_its_usage_is_taken_at_its_word(desk, details):
+    with serving(chat(TEXT, usage={"prompt_tokens": 14, "completion_tokens": 6, **details})) as server:
+        drafts, counted = desk(server, "chat").ask()
+    assert isinstance(drafts[0], Draft)
+    assert (counted.input_tokens, counted.cached_tokens, counted.output_tokens) == (14, 0, 6)
+
+
+def test_a_message_in_parts_is_read_without_its_thoughts(desk):
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "{"}]}, {"type": "text", "text": TEXT}]
+    answer = with_choice(chat(""), message={"role": "assistant", "content": parts})
+    with serving(answer) as server:
+        drafts, _ = desk(server, "chat").ask()
+    assert isinstance(drafts[0], Draft)
+
+
+@pytest.mark.parametrize(("api", "form"), [("chat_json", {"type": "json_object"}), ("chat_text", None)])
+def test_a_server_without_schemas_is_asked_for_an_object_or_for_text(desk, api, form):
+    with serving(chat(FENCED)) as server:
+        drafts, _ = desk(server, api).ask()
+    path, _, body = server.seen[0]
+    assert isinstance(drafts[0], Draft)
+    assert (path, body.get("response_format")) == ("/v1/chat/completions", form)
+
+
+MARKED = ["gpt-6.1-terra", "gpt-5.6", "gpt-5.10-mini", "gpt-6", "gpt-10.2"]
+NOT_MARKED = ["gpt-5-mini", "gpt-5.5", "gpt-5", "gpt-4.1", "gpt-4o", "gpt-35-turbo", "o3", "ft:gpt-4o:me", "gpt-50"]
+
+
+@pytest.mark.parametrize("name", [*MARKED, *NOT_MARKED])
+def test_openai_is_told_where_the_part_ends_that_stays_the_same(name):
+    """Else its models since gpt-5.6 cache up to the end of the feedback, at a price, and never find it again."""
+    body = request_of(Model(name=name), PROMPT, {}, 0).body
+    if name in NOT_MARKED:
+        assert body["instructions"] == PROMPT.instructions
+        assert "prompt_cache" not in json.dumps(body)
+        return
+    static, feedback = body["input"]
+    (part,) = static["content"]
+    assert (static["role"], part["text"]) == ("developer", PROMPT.instructions)
+    assert (part["prompt_cache_breakpoint"], body["prompt_cache_options"]) == ({"mode": "explicit"},) * 2
+    assert feedback == {"role": "user", "content": PROMPT.feedback}
+    assert "instructions" not in body
+
+
+@pytest.mark.parametrize("changes", [{"base_url": "http://localhost/v1", "api": "responses"}, {"api": "responses"}])
+def test_no_other_server_and_none_who_asks_for_less_is_told_of_caches(changes):
+    assert "prompt_cache" not in json.dumps(request_of(Model(**changes), PROMPT, {}, 0).body)
 
 
 def test_a_very_long_reply_is_cut_and_uses_the_attempt(desk, monkeypatch):
@@ -263,7 +335,20 @@ STOPS = {
     "403": (error(403, "unsupported_country"), ["403"]),
     "404": (error(404, "model_not_found", "The model `m` does not exist"), ["knows no model 'm'", "does not exist"]),
     "quota": (error(429, "insufficient_quota", "You exceeded it"), ["the quota is spent", "add credit"]),
-    "400": (error(400, "invalid_value", "no such effort"), ["refuses the request", "no such effort"]),
+    "a limit of money": (
+        error(429, "project_spend_limit_exceeded", "You exceeded it", kind="insufficient_quota"),
+        ["the quota is spent", "raise the limit"],
+    ),
+    "credit by its code": (error(429, "credit_balance_exhausted", "no"), ["the quota is spent"]),
+    "payment": (error(402, "", "Insufficient Balance"), ["the quota is spent"]),
+    "400": (error(400, "invalid_value", "no such key"), ["refuses the request", "no such key", "keys under `model`"]),
+    "effort": (error(400, "", "'m' does not support thinking"), ["thinking", "set model.effort"]),
+    "no schema": (
+        error(400, "", "This response_format type is unavailable now"),
+        ["response_format", "set model.api to chat_json or chat_text"],
+    ),
+    "no cache": (error(400, "", "prompt_cache_breakpoint is not supported on this model"), ["model.api to responses"]),
+    "no room": (error(400, "", "This model's maximum context length is 8192"), ["lower model.max_output_tokens"]),
     "an hour": (error(429, "rate_limit_exceeded", "slow", retry_after="3600"), ["asks to wait 3600 s"]),
     "a web page": (Answer(b"<html>Welcome</html>"), ["no reply of the API", "/v1"]),
     "a web page that is missing": (Answer(b"<html>Gone</html>", 404), ["404", "model.api"]),
@@ -283,12 +368,20 @@ def test_what_a_person_must_settle_stops_at_once_with_one_line(desk, name, tmp_p
     assert not list(tmp_path.glob("replies/*.json"))
 
 
+FAILED = responses("", output=[], usage=None, status="failed", error={"code": "server_error", "message": "oh"})
+BUSY = responses("", output=[], usage=None, status="failed", error={"code": "rate_limit_exceeded", "message": "oh"})
 AGAIN = {
-    "429": (error(429, "rate_limit_exceeded"), [1.0, 2.0]),
+    "429": (error(429, "rate_limit_exceeded"), [4.0, 16.0]),
+    "429 of a rise": (error(429, "slow_down", kind="rate_limit_error"), [4.0, 16.0]),
+    "429 with milliseconds": (error(429, "rate_limit_exceeded", retry_after_ms="1500", retry_after="9"), [1.5, 1.5]),
+    "a generation that failed": (FAILED, [4.0, 16.0]),
+    "a generation that was too much": (BUSY, [4.0, 16.0]),
+    "200 with an upstream's 502": (Answer(b'{"error": {"code": 502, "message": "down"}}'), [4.0, 16.0]),
+    "200 with a plain error": (Answer(b'{"error": "loading model"}'), [4.0, 16.0]),
     "429 with Retry-After": (error(429, "rate_limit_exceeded", retry_after="7"), [7.0, 7.0]),
-    "500": (error(500), [1.0, 2.0]),
+    "500": (error(500), [4.0, 16.0]),
     "503 with Retry-After": (error(503, retry_after="0.5"), [0.5, 0.5]),
-    "503 with a page": (Answer(b"<html>down</html>", 503), [1.0, 2.0]),
+    "503 with a page": (Answer(b"<html>down</html>", 503), [4.0, 16.0]),
     "cut in mid-body": (Answer(responses(TEXT).body[:100], missing=500), [1.0, 2.0]),
 }
 
@@ -311,7 +404,7 @@ def test_four_tries_and_no_more(desk):
         one = desk(server)
         with pytest.raises(ProposerProblem, match=r"no answer in 4 tries \(500: oh dear\)"):
             one.ask()
-    assert (len(server.seen), one.waited) == (4, [1.0, 2.0, 4.0])
+    assert (len(server.seen), one.waited) == (4, [4.0, 16.0, 45.0])
 
 
 @pytest.mark.parametrize("slow", [Answer(responses(TEXT).body, wait_s=3), Answer(responses(TEXT).body, drip_s=0.05)])
@@ -410,11 +503,13 @@ NOW = datetime(2026, 12, 1, 12, 0, 0, tzinfo=UTC)
         (Refusal(0, "refused"), 3, Wait(4.0)),
         (Refusal(429, "", "", "Tue, 01 Dec 2026 12:00:30 GMT"), 1, Wait(30.0)),
         (Refusal(429, "", "", "Tue, 01 Dec 2026 11:00:00 GMT"), 1, Wait(0.0)),
-        (Refusal(429, "", "", "soon"), 2, Wait(2.0)),
-        (Refusal(429, "", "", "nan"), 1, Wait(1.0)),
+        (Refusal(429, "", "", "soon"), 2, Wait(16.0)),
+        (Refusal(429, "", "", "nan"), 1, Wait(4.0)),
         (Refusal(429, "", "", "60"), 1, Wait(60.0)),
-        (Refusal(408, ""), 1, Wait(1.0)),
+        (Refusal(408, ""), 1, Wait(4.0)),
         (Refusal(400, "blocked by content_filter"), 1, Take()),
+        (Refusal(400, "Invalid prompt: flagged", "invalid_prompt"), 1, Take()),
+        (Refusal(400, "flagged", "misalignment_policy_violation"), 1, Take()),
     ],
 )
 def test_the_policy_row_by_row(refusal, tried, taken):

@@ -38,6 +38,17 @@ def test_path_body_and_headers_are_those_of_the_sdk(api):
     assert headers["openai-project"] == "proj-1"
 
 
+def test_the_request_with_a_cache_breakpoint_is_one_that_the_sdk_knows():
+    with serving(responses("{}")) as server:
+        request = request_of(Model(), Prompt("You write kernels.", "Propose one.", ()), reply_schema(("cuda_cpp",)), 1)
+        poster(Model(base_url=server.url, api="responses"), KEY)(request)
+        client = openai.OpenAI(api_key=KEY, base_url=server.url, max_retries=0)
+        client.responses.with_raw_response.create(**request.body)
+    (_, _, body), (_, _, body_of_sdk) = server.seen
+    assert "prompt_cache_options" in body
+    assert body == body_of_sdk
+
+
 def test_without_an_account_no_header_names_one(monkeypatch):
     monkeypatch.delenv("OPENAI_ORG_ID")
     monkeypatch.setenv("OPENAI_PROJECT_ID", " ")

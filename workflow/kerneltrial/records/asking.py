@@ -7,20 +7,22 @@ from msgspec import Meta
 
 from kerneltrial.records.record import Positive, Record, within
 
-Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh"]
+Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class Model(Record):
     """A language model behind OpenAI's API or a compatible server.
 
-    `base_url` is empty for OpenAI. `api` `auto` is the Responses API there and Chat Completions elsewhere. The key
-    stands in the environment variable that `key_variable` names, and nowhere else. `timeout_s` bounds a whole answer.
+    `base_url` is empty for OpenAI. `api` `auto` is the Responses API there and Chat Completions elsewhere; `chat_json`
+    and `chat_text` are Chat Completions of a server that knows no schemas: any JSON object is asked for, or any text.
+    The key stands in the environment variable that `key_variable` names, and nowhere else. `timeout_s` bounds a whole
+    answer.
     Budgets bound the whole trial: answers asked for, input and output tokens together, US dollars.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "gpt-6.1-terra"
     base_url: Annotated[str, Meta(max_length=500)] = ""
-    api: Literal["auto", "responses", "chat"] = "auto"
+    api: Literal["auto", "responses", "chat", "chat_json", "chat_text"] = "auto"
     key_variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}(?!\n)$")] = "OPENAI_API_KEY"
     effort: Effort = "medium"
     max_output_tokens: Annotated[int, Meta(ge=256, le=1_000_000)] = 32_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from kerneltrial.propose.openai.budget import Budget
 from kerneltrial.propose.openai.exchange import Answered, Exchange, Exchanges, Request, Withheld
-from kerneltrial.propose.openai.policy import Refusal, Stop, Take, Wait, decide, refusal_of
+from kerneltrial.propose.openai.policy import Refusal, Stop, Take, Wait, decide, failed_within, refusal_of
 from kerneltrial.propose.openai.reply import is_reply
 from kerneltrial.propose.openai.transport import Answer, Lost, Post
 from kerneltrial.propose.problem import ProposerProblem
@@ -78,12 +78,13 @@ class Live:
             message = scrub(str(fault))[:200]
             self.diary.note({**event, "event": "lost", "message": message})
             return Refusal(0, message)
-        if answer.status == 200 and (answer.cut or is_reply(answer.body)):
+        failed = failed_within(answer.body) if answer.status == 200 and not answer.cut else 0
+        if answer.status == 200 and not failed and (answer.cut or is_reply(answer.body)):
             self.diary.note({**event, "event": "answered", "status": answer.status})
             return answer
-        refusal = refusal_of(answer.status, answer.headers, scrub(answer.body[:20_000]))
+        refusal = refusal_of(failed or answer.status, answer.headers, scrub(answer.body[:20_000]))
         self.diary.note({**event, "event": "refused", "status": answer.status, "code": refusal.code})
-        if answer.status == 200:
+        if answer.status == 200 and not failed:
             raise ProposerProblem(
                 f"{self.budget.model.base_url or 'OpenAI'}: answers with what is no reply of the API "
                 f"({refusal.message[:80]!r}); correct model.base_url, which often ends in /v1"

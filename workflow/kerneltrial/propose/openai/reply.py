@@ -49,7 +49,7 @@ def read_reply(exchange: Exchange) -> Reply:
     if answered.cut:
         return Reply("", f"the answer is longer than {len(answered.body)} bytes", worst)
     if answered.status != 200:
-        return Reply("", "refused by the server's content filter before the model saw it", Tokens())
+        return Reply("", _filtered(answered.body), Tokens())
     document = _object(_json(answered.body))
     tokens = _tokens(_object(document.get("usage"))) or worst
     text, problem = _responses(document) if request.api == "responses" else _chat(document)
@@ -112,10 +112,27 @@ def _chat(document: dict[str, Any]) -> tuple[str, str]:
         return "", f"the model refused: {str(message['refusal'])[:300]}"
     if choice.get("finish_reason") in ("length", "content_filter"):
         return "", _incomplete(str(choice["finish_reason"]))
-    text = message.get("content")
-    if not isinstance(text, str) or not text.strip():
-        return "", "the reply is empty"
-    return text, ""
+    failed = _object(choice.get("error") or document.get("error"))
+    if failed:
+        return "", f"the server failed on it: {str(failed.get('message'))[:300]}"
+    text = _text_of(message.get("content"))
+    if text.strip():
+        return text, ""
+    thought = any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    return "", "the reply is empty: all of it was reasoning" if thought else "the reply is empty"
+
+
+def _text_of(content: Any) -> str:
+    """A message's text; some servers give it in parts, thoughts among them."""
+    if isinstance(content, str):
+        return content
+    parts = (_object(part) for part in _list(content))
+    return "".join(str(part.get("text")) for part in parts if part.get("type") in ("text", "output_text"))
+
+
+def _filtered(body: str) -> str:
+    said = str(_object(_object(_json(body)).get("error")).get("message") or "")
+    return f"refused by the server's content filter before the model saw it: {' '.join(said.split())[:300]}"
 
 
 def _incomplete(why: str) -> str:
@@ -130,6 +147,8 @@ def _tokens(usage: dict[str, Any]) -> Tokens | None:
     written = _count(usage.get("output_tokens", usage.get("completion_tokens")))
     if read is None or written is None:
         return None
+    # Some servers (xAI's, Gemini's) count reasoning in the total alone.
+    written = max(written, (_count(usage.get("total_tokens")) or 0) - read)
     inner = _object(usage.get("input_tokens_details", usage.get("prompt_tokens_details")))
     outer = _object(usage.get("output_tokens_details", usage.get("completion_tokens_details")))
     cached = min(_count(inner.get("cached_tokens")) or 0, read)

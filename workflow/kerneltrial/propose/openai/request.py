@@ -1,5 +1,6 @@
 """What is sent: the body of one request, in the form of the Responses API or of Chat Completions."""
 
+import re
 from typing import Any
 
 from kerneltrial.propose.openai.exchange import Api, Request
@@ -11,11 +12,26 @@ from kerneltrial.store.canonical import canonical
 OVERHEAD_TOKENS = 256  # what a server's own template puts around messages
 
 
+# Cache breakpoints are known to these and refused by earlier ones.
+_CACHING = re.compile(r"gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|1\d)(?![0-9])")
+_BREAKPOINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+_ONLY_THERE = {"prompt_cache_options": {"mode": "explicit"}}
+
+
 def api_of(model: Model) -> Api:
     """The API that is spoken; `auto` is Responses for OpenAI and Chat Completions elsewhere."""
-    if model.api != "auto":
-        return model.api
-    return "chat" if model.base_url else "responses"
+    if model.api == "responses" or (model.api == "auto" and not model.base_url):
+        return "responses"
+    return "chat"
+
+
+def marks_cache(model: Model) -> bool:
+    """Whether the end of the static part is marked as what is to be cached.
+
+    Since gpt-5.6 OpenAI caches up to the end of the newest message, and charges for it, unless a request says
+    otherwise; the feedback stands there, which is never the same again, so that nothing would be found in the cache.
+    """
+    return model.api == "auto" and not model.base_url and _CACHING.match(model.name) is not None
 
 
 def request_of(model: Model, prompt: Prompt, schema: dict[str, Any], sample: int) -> Request:
@@ -32,10 +48,14 @@ def most_input_tokens(request: Request) -> int:
 
 def _responses(model: Model, prompt: Prompt, schema: dict[str, Any]) -> dict[str, Any]:
     effort = {"reasoning": {"effort": model.effort}} if model.effort else {}
+    feedback: list[dict[str, Any]] = [{"role": "user", "content": prompt.feedback}]
+    told: dict[str, Any] = {"instructions": prompt.instructions, "input": feedback}
+    if marks_cache(model):  # only a message's part can be marked
+        static = {"type": "input_text", "text": prompt.instructions, **_BREAKPOINT}
+        told = {"input": [{"role": "developer", "content": [static]}, *feedback], **_ONLY_THERE}
     return {
         "model": model.name,
-        "instructions": prompt.instructions,
-        "input": [{"role": "user", "content": prompt.feedback}],
+        **told,
         "text": {"format": {"type": "json_schema", "name": NAME, "strict": True, "schema": schema}},
         "max_output_tokens": model.max_output_tokens,
         "store": False,
@@ -53,7 +73,16 @@ def _chat(model: Model, prompt: Prompt, schema: dict[str, Any]) -> dict[str, Any
             {"role": "system", "content": prompt.instructions},
             {"role": "user", "content": prompt.feedback},
         ],
-        "response_format": {"type": "json_schema", "json_schema": {"name": NAME, "strict": True, "schema": schema}},
+        **_form(model, schema),
         limit: model.max_output_tokens,
         **effort,
     }
+
+
+def _form(model: Model, schema: dict[str, Any]) -> dict[str, Any]:
+    """What is asked of the reply's form; the prompt describes it to servers that take no schema."""
+    if model.api == "chat_text":
+        return {}
+    if model.api == "chat_json":
+        return {"response_format": {"type": "json_object"}}
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": NAME, "strict": True, "schema": schema}}}

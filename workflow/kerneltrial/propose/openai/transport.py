@@ -105,7 +105,15 @@ def _answer(status: int, headers: Mapping[str, str], data: bytes, cut: bool, key
     """A server that repeats the key does not get it into any record."""
     text = data[:MAXIMUM_BYTES].decode(errors="replace")
     text = text.replace(key, SECRET) if len(key) >= 8 else text
-    return Answer(status, text, {"retry-after": headers.get("retry-after", "")}, cut)
+    return Answer(status, text, {"retry-after": _retry_after(headers)}, cut)
+
+
+def _retry_after(headers: Mapping[str, str]) -> str:
+    """Seconds, or a date; some servers of this API (Azure's) also tell milliseconds, which goes first as in the SDK."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if milliseconds.replace(".", "", 1).isdecimal():
+        return str(float(milliseconds) / 1000)
+    return headers.get("retry-after", "")
 
 
 def _read(response: "httpx2.Response") -> tuple[bytes, bool]:
