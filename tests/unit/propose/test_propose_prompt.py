@@ -1,9 +1,11 @@
 """The prompt: golden, static part first, nothing of the holdout, no secret, no path; and the one directive."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 
@@ -21,11 +23,14 @@ from kerneltrial.propose.prompt.directive import direct, on_plateau  # noqa: E40
 from kerneltrial.propose.prompt.occupancy import resident  # noqa: E402
 from kerneltrial.propose.prompt.prompt import prompt  # noqa: E402
 from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
-from kerneltrial.propose.search.card import Card  # noqa: E402
+from kerneltrial.propose.proposer import Draft  # noqa: E402
+from kerneltrial.propose.reply_schema import draft_of, reply_schema  # noqa: E402
+from kerneltrial.propose.search.card import Card, card_of  # noqa: E402
 from kerneltrial.records.candidate import Candidate  # noqa: E402
 from kerneltrial.records.compilers import CompilerLatency, Compilers  # noqa: E402
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
 from kerneltrial.records.profile import Profiled  # noqa: E402
+from kerneltrial.records.proposal import Unusable  # noqa: E402
 from kerneltrial.records.reason import Reason  # noqa: E402
 from kerneltrial.records.residency import AsStated  # noqa: E402
 from kerneltrial.records.timing import Timed  # noqa: E402
@@ -201,6 +206,49 @@ def test_the_structurally_different_one_is_the_best_of_another_kind():
         attempt(4, "measured", 1.2, "library"),
     ]
     assert direct(attempts).different.number == 4
+
+
+def test_the_plan_that_is_shown_is_one_that_would_be_taken(made):
+    """It is the only example of scratch, several launches and variants that a model sees."""
+    shown = made["first"].instructions.partition("A plan of another contract")[2]
+    plan = json.loads(shown.partition("```json\n")[2].partition("```")[0])
+    whole = {"language": "cuda_cpp", "hypothesis": "", "pattern": "none", "source": "x", "plan": plan}
+    jsonschema.validate(whole, reply_schema(["cuda_cpp"]))
+    draft = draft_of(whole, ["cuda_cpp"])
+    assert isinstance(draft, Draft), draft
+    assert [len(variant.launches) for variant in draft.plan.variants] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("arch", "says"),
+    [("sm_80", "167936 bytes of shared memory, 2048"), ("sm_89", "102400 bytes of shared memory, 1536 threads and 24")],
+)
+def test_a_card_is_told_with_the_limits_of_its_own_kind(arch, says):
+    lock = STORIES["go"]().lock
+    other = msgspec.structs.replace(lock, device=msgspec.structs.replace(lock.device, arch=arch))
+    text = prompt(known(STORIES["go"](), lock=other), []).instructions
+    assert says in text
+    assert f"{card_of(other.device).shared_bytes - 1024} bytes of shared memory: up to 49152" in text
+
+
+def test_what_every_source_is_compiled_with_is_told():
+    lock = STORIES["go"]().lock
+    contract = msgspec.structs.replace(
+        lock.contract, defines={"HALO": "2", "WIDE": ""}, options=("--use_fast_math",), include_folders=("inc",)
+    )
+    text = prompt(known(STORIES["go"](), lock=msgspec.structs.replace(lock, contract=contract)), []).instructions
+    assert "as C++17, with -DHALO=2 -DWIDE --use_fast_math." in text
+    assert "; those of the contract's own folders" in text
+
+
+def test_a_reply_that_was_no_proposal_is_asked_for_anew_and_not_to_be_repaired():
+    trial = STORIES["failures"]()
+    first = iterations(trial)[0]
+    unread = [a for a in first.proposal.attempts if isinstance(a, Unusable)]
+    one = msgspec.structs.replace(first, proposal=msgspec.structs.replace(first.proposal, attempts=tuple(unread)))
+    feedback = prompt(known(trial), [one]).feedback
+    assert "Attempt 1 was no proposal, for the reason above. Answer in the form that is asked for." in feedback
+    assert "Repair attempt" not in feedback
 
 
 @pytest.mark.parametrize(

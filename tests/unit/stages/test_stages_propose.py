@@ -19,7 +19,7 @@ from kerneltrial.decide.stopping import stop_reason  # noqa: E402
 from kerneltrial.propose.proposer import NO_USAGE  # noqa: E402
 from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler  # noqa: E402
 from kerneltrial.records.prize import KnownPrize, Prize  # noqa: E402
-from kerneltrial.records.proposal import Unusable  # noqa: E402
+from kerneltrial.records.proposal import Proposal, Unusable  # noqa: E402
 from kerneltrial.records.reason import Reason  # noqa: E402
 from kerneltrial.report.words import STOPS  # noqa: E402
 from kerneltrial.stages import propose  # noqa: E402
@@ -35,6 +35,13 @@ def compiled(share: float) -> Compilers:
     return Compilers(entries=(CompilerLatency(name="torch_compile", version="2", cases=cases),))
 
 
+def _ending(record: Any, attempts: tuple[Unusable, ...]) -> Any:
+    """A proposal that ends in these; another record as it is."""
+    if not isinstance(record, Proposal):
+        return record
+    return msgspec.structs.replace(record, attempts=(*record.attempts, *attempts))
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Run the stage on the story's records with this `stop` and these compilers; and whether a proposer was asked."""
@@ -44,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         asking.append(lock.proposer)
         return [DRY], NO_USAGE
 
-    def run(stop: str, compilers: Compilers, prize: Prize) -> tuple[Any, bool]:
+    def run(stop: str, compilers: Compilers, prize: Prize, *last: Unusable) -> tuple[Any, bool]:
         records = {
             "lock": msgspec.structs.replace(TRIAL.lock, stop=stop),
             "qualify": msgspec.structs.replace(TRIAL.qualification, compilers=compilers),
@@ -57,7 +64,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(propose, "_asked", ask)
         job = SimpleNamespace(
             trial="t", root=tmp_path, objects=None, record=lambda stage, type_: records[stage],
-            records=lambda stage, type_: [getattr(i, loops[stage]) for i in TRIAL.iterations],
+            records=lambda stage, type_: [_ending(getattr(i, loops[stage]), last) for i in TRIAL.iterations],
         )  # fmt: skip
         return propose.run(job), bool(asking)  # type: ignore[arg-type]
 
@@ -90,3 +97,11 @@ def test_where_no_kernel_could_pay_back_none_is_asked_for(asked):
     proposal, was_asked = asked("fixed", compiled(0.76), msgspec.structs.replace(TRIAL.prize, prize=small))
     assert not was_asked
     assert proposal.attempts[0].reason is Reason.PRIZE_TOO_SMALL
+
+
+def test_a_budget_that_was_spent_ends_the_proposing_for_good(asked):
+    spent = Unusable(reason=Reason.BUDGET_SPENT, detail="2 of 2 calls were made")
+    proposal, was_asked = asked("fixed", compiled(0.74), TRIAL.prize, spent)
+    assert not was_asked
+    assert (proposal.attempts, proposal.usage) == ((spent,), NO_USAGE)
+    assert stop_reason(TRIAL.prize, [proposal]) == "budget"

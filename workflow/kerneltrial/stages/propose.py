@@ -22,9 +22,11 @@ from kerneltrial.store import envelopes
 def run(job: Job) -> Proposal:
     """Ask the proposer for as many candidates as the lock says; ask nothing where the prize is too small."""
     lock = job.record("lock", Lock)
+    # Replayed proposals are those of the model that was recorded, to the byte.
+    name = "openai" if lock.proposer == "replay" else lock.proposer
     withheld = _withheld(job)
     if withheld is not None:
-        return Proposal(proposer=lock.proposer, attempts=(withheld,), usage=NO_USAGE)
+        return Proposal(proposer=name, attempts=(withheld,), usage=NO_USAGE)
     parts = zip(
         job.records("propose", Proposal),
         job.records("build", Build),
@@ -36,11 +38,18 @@ def run(job: Job) -> Proposal:
     reached = goal_reached(iterations, job.record("qualify", Qualification).compilers)
     if lock.stop == "beats_compiler" and reached:
         enough = Unusable(reason=Reason.GOAL_REACHED, detail=reached)
-        return Proposal(proposer=lock.proposer, attempts=(enough,), usage=NO_USAGE)
+        return Proposal(proposer=name, attempts=(enough,), usage=NO_USAGE)
+    if (ended := _ended(iterations)) is not None:
+        return Proposal(proposer=name, attempts=(ended,), usage=NO_USAGE)
     drafts, usage = _asked(job, lock, iterations)
-    # Replayed proposals are those of the model that was recorded, to the byte.
-    name = "openai" if lock.proposer == "replay" else lock.proposer
     return assemble(name, drafts, history_of(iterations), job.objects, usage)
+
+
+def _ended(iterations: Sequence[Iteration]) -> Unusable | None:
+    """What ended the proposing: a budget that was spent. A shorter prompt that would still fit does not begin anew."""
+    attempts = (attempt for iteration in iterations for attempt in iteration.proposal.attempts)
+    spent = (a for a in attempts if isinstance(a, Unusable) and a.reason is Reason.BUDGET_SPENT)
+    return next(spent, None)
 
 
 def _withheld(job: Job) -> Unusable | None:

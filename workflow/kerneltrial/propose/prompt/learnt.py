@@ -154,4 +154,11 @@ def _failure(showing: Showing, attempts: Sequence[Told]) -> dict[str, Any] | Non
     log = showing.read(last.log).decode(errors="replace") if last.state == "not_built" and last.log else ""
     if len(log) > LOG_BYTES:
         log = f"{log[:LOG_BYTES]}\n... {len(log) - LOG_BYTES} more characters"
-    return {"number": last.number, "state": _state(last), "detail": "" if log else last.detail, "log": log}
+    detail = "" if log else last.detail
+    return {
+        "number": last.number,
+        "state": _state(last),
+        "detail": detail,
+        "log": log,
+        "unread": last.candidate is None,
+    }

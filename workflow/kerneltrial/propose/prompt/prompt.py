@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jinja2
 
@@ -22,7 +22,9 @@ from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.search.card import card_of
 from kerneltrial.records.case import Case
 from kerneltrial.records.compilers import CompilerLatency
+from kerneltrial.records.contract import Contract, Tolerance
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.plan import DType
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.qualification import BaselineLatency, Qualification
 from kerneltrial.records.record import Digest
@@ -87,7 +89,11 @@ def _instructions(known: Known) -> str:
         "instructions.md.j2",
         lock=lock,
         contract=lock.contract,
+        bounds={name: _bound(tolerance) for name, tolerance in lock.contract.tolerances.items()},
         headers=sorted(STANDARD),
+        nvrtc=lock.toolchain.get("nvidia-cuda-nvrtc", ""),
+        options=[*_defines(lock.contract), *lock.contract.options],
+        dtypes=get_args(DType),
         cases=[_case(known, case.name, floors.get(case.name)) for case in lock.cases.cases],
         timed=timed,
         compilers=[_compiler(c) for c in known.qualification.compilers.entries if isinstance(c, CompilerLatency)],
@@ -97,6 +103,20 @@ def _instructions(known: Known) -> str:
         profile=profile.sentence if isinstance(profile, Profiled) else "",
         baseline_plan=plan_text(known.qualification.baseline_plan),
     )
+
+
+def _bound(tolerance: Tolerance) -> str:
+    """The right side of |got - want| <= ...; parts of zero are left out."""
+    parts = {
+        f"{tolerance.absolute}": tolerance.absolute,
+        f"{tolerance.relative} * |want|": tolerance.relative,
+        f"{tolerance.scaled} * eps * sum of absolute terms": tolerance.scaled,
+    }
+    return " + ".join(text for text, value in parts.items() if value) or "0"
+
+
+def _defines(contract: Contract) -> list[str]:
+    return [f"-D{name}={value}" if value else f"-D{name}" for name, value in contract.defines.items()]
 
 
 def _case(known: Known, name: str, floor: object) -> dict[str, Any]:
