@@ -30,8 +30,9 @@ def texts() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
                 found |= {node.args[0].value} if isinstance(node.args[0], ast.Constant) else set()
-    for table in (words.MEANING, words.FATES, words.RULES, words.STOPS, words.SWINGS, words._REASONS):
+    for table in (words.MEANING, words.FATES, words.RULES, words.STOPS, words.SWINGS, words._REASONS, words.GLOSSARY):
         found |= set(table.values())
+    found |= {question for question, _ in words.QUESTIONS} | set(words.GLOSSARY)
     return found
 
 

@@ -72,7 +72,9 @@ def test_what_a_short_call_takes_among_many_is_told() -> None:
 def test_cold_calls_stand_beside_the_warm_ones() -> None:
     square, wide = GO.confirmation.outcome.cases
     cold = msgspec.structs.replace(square, cold_us=9.5, baseline_cold_us=12.25)
-    assert "on an emptied L2 9.500 µs, the baseline's 12.25 µs" in page(with_confirmed(cases=(cold, wide)))
+    text = page(with_confirmed(cases=(cold, wide)))
+    assert '"Cold, baseline, µs">12.25</td>' in text
+    assert '"Cold, best, µs">9.500</td>' in text
 
 
 def test_calls_that_find_the_l2_as_stated_stand_beside_warm_and_cold_ones() -> None:

@@ -16,15 +16,13 @@ def latencies(case: ConfirmedCase | CaseLatency, by: str, warm: str, say: Say) -
     more += _moving(case) + _throughput(case) if isinstance(case, ConfirmedCase) else ""
     return {
         "case": case.case,
-        "baseline": f"{amounts.number(case.baseline_warm_us, 4)}\u00a0µs",
-        "best": f"{amounts.number(case.warm_us, 4)}\u00a0µs",
+        "baseline": amounts.number(case.baseline_warm_us, 4),
+        "best": amounts.number(case.warm_us, 4),
         "speedup": case.speedup,
         "noise": case.noise_floor,
-        "cold": say(
-            "on an emptied L2 %(best)s µs, the baseline's %(baseline)s µs",
-            best=amounts.number(case.cold_us, 4),
-            baseline=amounts.number(case.baseline_cold_us, 4),
-        ),
+        "cold_baseline": amounts.number(case.baseline_cold_us, 4),
+        "cold_best": amounts.number(case.cold_us, 4),
+        "limit": f"{100 * case.limit.candidate:.0f} %" if isinstance(case.limit, Share) else "–",
         "note": f"{by}, {say('clock: %(clock)s', clock=case.clock)}{_limit(case.limit)}{more}",
     }
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 from kerneltrial.decide import amounts
 from kerneltrial.records.confirmation import Confirmed, NotTimed
-from kerneltrial.records.decision import Payback, PaybackNever, Unknown
+from kerneltrial.records.decision import Payback, PaybackNever
 from kerneltrial.report import words
 from kerneltrial.report.amendments import changes, said_of
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.not_shown import not_shown
-from kerneltrial.report.texts import Say, recorded, sentence_in
+from kerneltrial.report.reasons import next_steps, questions
+from kerneltrial.report.texts import Say, recorded
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#+|~!&$])")
 
@@ -45,16 +46,9 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
             yield f"- {say('Amendment %(n)s', n=number)}: {escaped('; '.join(lines)) or say('nothing')}"
     yield ""
     yield from _figures(inputs, say)
-    told = recorded(inputs.language)
     yield ""
-    yield f"| {say('Rule')} | {say('Result')} | {say('What was seen')} | {say('What is asked')} |"
-    yield "| --- | --- | --- | --- |"
-    for rule in words.by_weight(decided.rules):
-        result = say(type(rule).__name__.lower())
-        more = f" {say('To settle it:')} {escaped(told(rule.settled_by))}." if isinstance(rule, Unknown) else ""
-        seen = escaped(sentence_in(inputs.language)(rule.seen)) + more
-        yield f"| {say(words.RULES[rule.rule])} | {result} | {seen} | {escaped(told(rule.asked))} |"
-    yield ""
+    yield from _next(inputs, say)
+    yield from _reasons(inputs, say)
     yield from _money(inputs, say)
     yield ""
     yield f"## {say('What this trial does not show')}"
@@ -62,6 +56,35 @@ def _lines(inputs: ReportInputs, say: Say) -> Iterator[str]:
     for missing in not_shown(inputs, say):
         yield f"- {escaped(missing.sentence)}"
         yield from (f"  - {escaped(particular)}" for particular in missing.particulars)
+
+
+def _next(inputs: ReportInputs, say: Say) -> Iterator[str]:
+    """What to do, where the verdict leaves something to do."""
+    steps = next_steps(inputs, say) if inputs.decision.outcome == "INCONCLUSIVE" else []
+    if steps:
+        yield f"## {say('What to do next')}"
+        yield ""
+        for number, step in enumerate(steps, 1):
+            settled = say("settles: %(rules)s", rules="; ".join(step["rules"]))
+            yield f"{number}. {escaped(words.opened(step['step']))} ({escaped(settled)})"
+        yield ""
+
+
+def _reasons(inputs: ReportInputs, say: Say) -> Iterator[str]:
+    """The rules, question by question as on the page."""
+    yield f"## {say('Reasons')}"
+    yield ""
+    for question in questions(inputs, say):
+        yield f"### {question['title']} {say(question['result'])}, {question['told']}"
+        yield ""
+        yield f"| {say('Rule')} | {say('Result')} | {say('What was seen')} | {say('What is asked')} |"
+        yield "| --- | --- | --- | --- |"
+        for rule in question["rules"]:
+            open_ = rule["settled_by"] and inputs.decision.outcome != "INCONCLUSIVE"
+            more = f" {say('To settle it:')} {escaped(rule['settled_by'])}." if open_ else ""
+            seen = escaped(rule["seen"]) + more
+            yield f"| {rule['title']} | {say(rule['result'])} | {seen} | {escaped(rule['asked'])} |"
+        yield ""
 
 
 def _figures(inputs: ReportInputs, say: Say) -> Iterator[str]:

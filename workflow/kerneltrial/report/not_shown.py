@@ -25,6 +25,16 @@ class NotShown:
     sentence: str
     particulars: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """The first of its sentences: what is not shown."""
+        return self.sentence if not self.rest else self.sentence.removesuffix(self.rest).rstrip()
+
+    @property
+    def rest(self) -> str:
+        """The sentences after the first: why."""
+        return self.sentence.partition(". ")[2]
+
 
 def not_shown(inputs: ReportInputs, say: Say) -> tuple[NotShown, ...]:
     """The weightiest first; the same particular is said once."""

@@ -3,18 +3,19 @@
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
-from kerneltrial.records.confirmation import Confirmed
+from kerneltrial.records.confirmation import Confirmed, ConfirmedCase
 from kerneltrial.records.decision import Payback, Unknown, Winner
 from kerneltrial.records.presentation import Language
 from kerneltrial.records.profile import Profiled
 from kerneltrial.records.reason import Reason
-from kerneltrial.records.timing import CaseCounts, Counted, Timed
-from kerneltrial.report import heat, origin, plot, words
-from kerneltrial.report.amendments import changes, said_of
+from kerneltrial.records.timing import CaseCounts, CaseLatency, Counted, Timed
+from kerneltrial.report import heat, origin, plot, reasons, words
+from kerneltrial.report.amendments import changes, lengths, said_of
 from kerneltrial.report.files import source_name
 from kerneltrial.report.inputs import ReportInputs
 from kerneltrial.report.latencies import latencies
 from kerneltrial.report.not_shown import not_shown
+from kerneltrial.report.shapes import dimensions, shaped
 from kerneltrial.report.tables import caught, patterns, rows, totals
 from kerneltrial.report.texts import Say, marked_up, plain, recorded, sentence_in
 
@@ -49,8 +50,11 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             winner=inputs.decision.winner if isinstance(inputs.decision.winner, Winner) else None,
             best=best,
             best_name=source_name(best) if best else "",
-            rules=_rules(inputs, say),
-            next_steps=_next_steps(inputs, say),
+            rules=reasons.rules(inputs, say),
+            questions=reasons.questions(inputs, say),
+            open=sum(isinstance(rule, Unknown) for rule in inputs.decision.rules),
+            next_steps=reasons.next_steps(inputs, say),
+            glossary=[(say(word), say(meaning)) for word, meaning in words.glossary(inputs.clocked).items()],
             counts=totals(table),
             attempts=_attempts(table, say),
             patterns=rows(patterns(table)),
@@ -61,11 +65,13 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
             tornado=_tornado(inputs),
             amendments=changes(inputs.terms),
             changed_after=said_of(inputs.terms, say),
+            only_longer=bool(lengths(inputs.terms)),
             not_shown=not_shown(inputs, say),
             meaning=say(words.MEANING[inputs.decision.outcome]),
             stop=say(words.STOPS[inputs.decision.stop]),
             language=inputs.language,
             heat=Markup(heat.drawing(map_, say)) if map_ else "",
+            heat_told=heat.told(map_, say) if map_ else "",
             caught=[{**row, "why": say(words.reason(Reason(row["reason"])))} for row in caught(table)],
             difference=origin.difference(inputs),
         )
@@ -93,6 +99,7 @@ def _environment(language: Language) -> "jinja2.Environment":
         plain=amounts.plain,
         plural=amounts.plural,
         short=words.short,
+        opened=words.opened,
         sentence=sentence_in(language),
         told=recorded(language),
         kind=lambda value: type(value).__name__,
@@ -103,35 +110,6 @@ def _environment(language: Language) -> "jinja2.Environment":
 def _harmless(value: Any) -> Any:
     """Every text that is put out, apart from markup made here, shows what it hides."""
     return words.visible(value) if type(value) is str else value
-
-
-def _rules(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
-    """Rules for the page, the weightiest first."""
-    told, whole = recorded(inputs.language), sentence_in(inputs.language)
-    return [
-        {
-            "title": say(words.RULES[rule.rule]),
-            "name": rule.rule,
-            "result": type(rule).__name__.lower(),
-            "asked": told(rule.asked),
-            "seen": whole(rule.seen),
-            "example": rule.example,
-            "settled_by": told(rule.settled_by) if isinstance(rule, Unknown) else "",
-        }
-        for rule in words.by_weight(inputs.decision.rules)
-    ]
-
-
-def _next_steps(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
-    """What would settle the unknown rules, each step once, the one that settles most first."""
-    steps: dict[str, list[str]] = {}
-    for rule in inputs.decision.rules:
-        if isinstance(rule, Unknown):
-            title = say(words.RULES[rule.rule])
-            steps.setdefault(rule.settled_by, []).append(title[0].lower() + title[1:])
-    told = recorded(inputs.language)
-    listed = [{"step": told(step), "rules": rules} for step, rules in steps.items()]
-    return sorted(listed, key=lambda step: -len(step["rules"]))
 
 
 def _attempts(table: "pd.DataFrame", say: Say) -> list[dict[str, Any]]:
@@ -151,19 +129,24 @@ def _attempts(table: "pd.DataFrame", say: Say) -> list[dict[str, Any]]:
 def _per_case(inputs: ReportInputs, say: Say) -> list[dict[str, Any]]:
     """The winner beside the baseline, by performance case: confirmed latencies, else the search's own figures."""
     outcome = inputs.confirmation.outcome
-    warm = {case.name: ", ".join(case.warm) for case in inputs.lock.cases.cases}
+    cases = {case.name: case for case in inputs.lock.cases.cases}
+    order = dimensions(inputs.lock.contract)
+
+    def shape(name: str) -> dict[str, str]:
+        return {"shape": shaped(cases[name].dimensions, order) if name in cases else ""}
+
+    def row(case: ConfirmedCase | CaseLatency, by: str) -> dict[str, Any]:
+        warm = ", ".join(cases[case.case].warm) if case.case in cases else ""
+        return {**latencies(case, by, warm, say), **shape(case.case)}
+
     if isinstance(outcome, Confirmed):
-        return [
-            latencies(case, say("%(n)s fresh processes", n=case.processes), warm.get(case.case, ""), say)
-            for case in outcome.cases
-        ]
+        return [row(case, say("%(n)s fresh processes", n=case.processes)) for case in outcome.cases]
     winner = inputs.decision.winner
     chosen = winner.candidate if isinstance(winner, Winner) else None
     figures = next((s.figures for s in inputs.standings if s.proposed and s.candidate == chosen), None)
     if isinstance(figures, Timed):
-        by = say("the search, not confirmed")
-        return [latencies(case, by, warm.get(case.case, ""), say) for case in figures.cases]
-    return [_counted(case) for case in figures.cases] if isinstance(figures, Counted) else []
+        return [row(case, say("the search, not confirmed")) for case in figures.cases]
+    return [{**_counted(case), **shape(case.case)} for case in figures.cases] if isinstance(figures, Counted) else []
 
 
 def _profiles(inputs: ReportInputs) -> list[tuple[str, str]]:

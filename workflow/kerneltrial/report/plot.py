@@ -26,12 +26,12 @@ def history(table: "pd.DataFrame", clocked: bool, say: Say) -> str:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rc("svg", hashsalt="kerneltrial", fonttype="none")
-        matplotlib.rc("font", family="sans-serif", size=10)
+        matplotlib.rc("font", family="sans-serif", size=9.5)
         matplotlib.rc("axes", edgecolor=_FAINT, labelcolor=_INK)
         matplotlib.rc("xtick", color=_INK)
         matplotlib.rc("ytick", color=_INK)
         matplotlib.rc("text", color=_INK)
-        figure = Figure(figsize=(8, 3.4), layout="constrained")
+        figure = Figure(figsize=(5.3, 2.9), layout="constrained")
         axes = figure.add_subplot()
         _draw(axes, table, clocked, say)
         buffer = io.BytesIO()
@@ -69,32 +69,45 @@ def _coloured(svg: str, colours: dict[str, str]) -> str:
 
 
 def _draw(axes: "Axes", table: "pd.DataFrame", clocked: bool, say: Say) -> None:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FormatStrFormatter, MaxNLocator
 
     measured = table[table["figure"].notna()]
     held = measured[measured["fate"] == Fate.HELD.value]
     lost = measured[measured["fate"] != Fate.HELD.value]
     silent = table[table["figure"].isna()]
-    axes.axhline(1.0, color=_FAINT, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate(
-        say("baseline"), (1, 1.0), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=_FAINT
-    )
-    best = table[table["best_so_far"].notna()]
-    axes.step(best["attempt"], best["best_so_far"], where="post", color=_HELD, linewidth=1.6, label=say("best so far"))
-    _points(axes, held, say("held"), marker="o", color=_HELD)
-    _points(axes, lost, say("measured, not held"), marker="o", facecolors="none", edgecolors=_LOST)
     low, high = _limits(measured["figure"])
     axes.set_ylim(low, high)
+    axes.set_xlim(0.4, max(len(table), 1) + 0.6)
+    axes.axhline(1.0, color=_FAINT, linewidth=1, linestyle=(0, (4, 3)))
+    best = table[table["best_so_far"].notna()]
+    if len(best):
+        places, figures = [*best["attempt"], len(table) + 0.6], [*best["best_so_far"], best["best_so_far"].iloc[-1]]
+        axes.step(places, figures, where="post", color=_HELD, linewidth=1.6, label=say("best so far"))
+    _points(axes, held, say("held"), marker="o", color=_HELD)
+    _points(axes, lost, say("measured, not held"), marker="o", facecolors="none", edgecolors=_LOST)
     if len(silent):
         floor = low + 0.03 * (high - low)
         axes.scatter(silent["attempt"], [floor] * len(silent), marker="x", s=26, color=_LOST, label=say("no figure"))
-    axes.set_xlim(0.4, max(len(table), 1) + 0.6)
+    _named(axes, float(best["best_so_far"].iloc[-1]) if len(best) else None, say)
     axes.set_xlabel(say("attempt"))
     axes.set_ylabel(say("speedup over the baseline") if clocked else say("count ratio (not a speedup)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%.3g×"))
     axes.spines[["top", "right"]].set_visible(False)
     if len(table):
-        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.16), ncols=4, frameon=False, borderaxespad=0)
+        axes.figure.legend(loc="outside upper left", ncols=4, frameon=False, columnspacing=1.2, handletextpad=0.4)
+
+
+def _named(axes: "Axes", best: float | None, say: Say) -> None:
+    """Names at the right end of the two lines, moved apart where the lines lie close."""
+    low, high = axes.get_ylim()
+    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    apart = 0
+    if best is not None:
+        close = abs(best - 1.0) < 0.09 * (high - low)
+        apart = (7 if best >= 1.0 else -7) if close else 0
+        axes.annotate(f"{best:.3f}×", (1, best), (4, apart), va="center", color=_HELD, weight="bold", **place)
+    axes.annotate(say("baseline"), (1, 1.0), (4, -apart), va="center", color=_FAINT, **place)
 
 
 def _points(axes: "Axes", points: "pd.DataFrame", label: str, **style: Any) -> None:

@@ -9,8 +9,8 @@ from kerneltrial.records.reason import Reason
 
 MEANING: dict[Outcome, str] = {
     "GO": "Take the candidate into a controlled integration test. GO authorises that test, no more.",
-    "NO-GO": "Keep the baseline. At least one rule of the locked protocol was failed.",
-    "INCONCLUSIVE": "Keep the baseline for now. No rule was failed, and what was seen does not answer all of them.",
+    "NO-GO": "Keep the baseline. At least one rule of the locked protocol failed.",
+    "INCONCLUSIVE": "Keep the baseline for now. No rule failed, but the evidence does not answer all of them.",
 }
 
 FATES: dict[Fate, str] = {
@@ -41,6 +41,44 @@ RULES: dict[RuleName, str] = {
     "own_terms": "Decided on your own figures",
     "prize": "Worth trying for",
 }
+
+# What a reader asks, and the rules that answer it.
+QUESTIONS: tuple[tuple[str, tuple[RuleName, ...]], ...] = (
+    ("Is it right?", ("correct_on_public_cases", "held_on_holdout", "independent_oracle")),
+    ("Is it faster?", ("measured_on_gpu", "confirmed_speedup", "no_case_worse", "vendor_not_faster")),
+    (
+        "Does it pay?",
+        ("prize", "positive_saving", "end_to_end_evidence", "payback_within_horizon", "own_terms"),
+    ),
+    ("Did someone else look?", ("reviewer_receipt",)),
+)
+
+GLOSSARY = {
+    "baseline": "the kernel that runs today and must be beaten",
+    "candidate": "a kernel that was proposed in its place",
+    "attempt": "one slot used: a candidate, a duplicate, or a reply that could not be used",
+    "case": "shapes and values of one call; a public case could be seen by whoever proposed",
+    "sealed case": "a case drawn in secret after the candidate was fixed; a candidate that is right there has held",
+    "oracle": "the trusted right answer, in double precision; it is compared with and never timed",
+    "speedup": "the baseline's time over the candidate's: above 1 is faster, 1.25× takes a fifth less time",
+    "count ratio": "the baseline's weighted count of instructions and memory accesses over the candidate's: it ranks "
+    "candidates and is no time",
+    "geometric mean": "the mean of ratios: 2× and 0.5× cancel out",
+    "confidence": "were everything measured again many times, so many of the intervals would hold the true figure",
+    "card's limit": "the least time that the card's own speed of memory and arithmetic allows for this case",
+    "the pilot": "this trial itself, with the people's hours that it takes",
+    "payback": "months until what is saved has paid for the pilot",
+    "post hoc": "changed after the lock, so not fixed before the results were known",
+}
+
+TIMED_WORDS, COUNTED_WORDS = ("speedup", "confidence", "card's limit"), ("count ratio",)
+
+
+def glossary(clocked: bool) -> dict[str, str]:
+    """The words that a page uses: of times, or of counts."""
+    other = COUNTED_WORDS if clocked else TIMED_WORDS
+    return {word: meaning for word, meaning in GLOSSARY.items() if word not in other}
+
 
 STOPS: dict[Stop, str] = {
     "iterations": "all iterations that the terms ask for were made",
@@ -87,17 +125,24 @@ def reason(code: Reason) -> str:
     return _REASONS.get(code, code.value.replace("_", " "))
 
 
+def opened(text: str) -> str:
+    """A record's words with a capital letter in front; a name in front keeps its letters.
+
+    >>> opened("wrong values"), opened("workload.example is true")
+    ('Wrong values', 'workload.example is true')
+    """
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    return text[0].upper() + text[1:] if first.strip(",;:").isalpha() else text
+
+
 def sentence(text: str) -> str:
     """A record's words as a whole sentence; a name in front keeps its letters.
 
     >>> sentence("no vendor library was timed"), sentence("workload.example is true"), sentence("0.9×, counted.")
     ('No vendor library was timed.', 'workload.example is true.', '0.9×, counted.')
     """
-    if not text:
-        return text
-    first = text.split(maxsplit=1)[0]
-    opened = text[0].upper() + text[1:] if first.strip(",;:").isalpha() else text
-    return opened if opened.endswith((".", "!", "?", "…")) else f"{opened}."
+    whole = opened(text)
+    return whole if whole.endswith((".", "!", "?", "…")) or not whole else f"{whole}."
 
 
 def by_weight(rules: Sequence[RuleResult]) -> list[RuleResult]:
