@@ -3,9 +3,11 @@
 import math
 import random
 import statistics
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from propose_doubles import DEVICE, failed, play, tried
 
@@ -204,6 +206,13 @@ def test_without_a_performance_case_there_is_nothing_to_rank_by(write_space: Cal
         ("{SPLIT} gives {blocks}", "{SPLIT} gives {bloks}", "reasons.SPLIT: 'bloks' is not known"),
         ("ceil_div(n, DEPTH)", "ceil_div(m, DEPTH)", "'m' is not known"),
         ("    - launches: [{entry", "    - when: n < 0\n      launches: [{entry", "no launch for n=4095"),
+        (
+            "instructions: ",
+            "instructions: -5000000 + ",
+            "prior.instructions: .* is -[0-9]+ at .*; it must be at least 0",
+        ),
+        ("{SPLIT} gives {blocks}", "{SPLIT // (SPLIT - SPLIT)} gives {blocks}", "reasons, .* divides by zero"),
+        ('"{TILE * SPLIT} * n"', '"{TILE // (SPLIT - SPLIT)} * n"', "plan of .* divides by zero"),
     ],
 )
 def test_what_only_shows_with_the_cases_is_one_line_too(
@@ -211,8 +220,45 @@ def test_what_only_shows_with_the_cases_is_one_line_too(
 ) -> None:
     path = write_space({old: new})
     with pytest.raises(InputProblem, match=says) as caught:
-        Search(read_space(path), [{"n": 4095}], DEVICE, 0)
+        play(Search(read_space(path), [{"n": 4095}], DEVICE, 0), lambda _: 1.0, iterations=2, count=4)
     assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_costs_beyond_64_bits_rank_and_do_not_wrap_round(write_space: Callable[..., Path]) -> None:
+    path = write_space({"instructions: ": "instructions: 1000000000000000 * "})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guess = Search(read_space(path), [{"n": 4095}], DEVICE, 0).points.guess
+    assert np.isfinite(guess).all()
+    plain = Search(read_space(write_space()), [{"n": 4095}], DEVICE, 0).points.guess
+    assert np.corrcoef(guess, plain)[0, 1] > 0.5
+
+
+RESULTS: dict[str, Callable[[Mapping[str, int]], float]] = {
+    "all are equal": lambda _: 1.0,
+    "all are wrong": lambda _: 0.0,
+    "none can be judged": lambda _: -1.0,
+    "by orders of magnitude": lambda found: 10.0 ** (found["TILE"] % 7 - 12),
+    "most are wrong": lambda found: 1.5 if found["SPLIT"] == 2 and found["DEPTH"] == 4 else 0.0,
+}
+
+
+@pytest.mark.parametrize("spaces", [{}, {"[8, 16, 32, 64]": "[16]", "[1, 2, 4]": "[1]"}])
+@pytest.mark.parametrize("name", RESULTS)
+def test_whatever_comes_out_everything_is_proposed_once_and_then_the_space_is_said_to_be_empty(
+    write_space: Callable[..., Path], name: str, spaces: Mapping[str, str]
+) -> None:
+    search = Search(read_space(write_space(spaces)), [{"n": 4096}], DEVICE, seed=7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = play(search, RESULTS[name], iterations=20, count=4)
+        last = search.propose(history, 4)
+    everything = [tuple(one.values()) for one in search.space.configurations]
+    assert sorted(tuple(t.origin.parameters.values()) for t in history.tried) == sorted(everything)
+    (ended,) = last
+    assert isinstance(ended, Unusable)
+    assert f"all {len(everything)} configurations of space.yaml were tried" in ended.detail
 
 
 def test_a_card_with_few_multiprocessors_is_ranked_by_its_own_number(space: Space) -> None:

@@ -12,6 +12,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrial.inputs.expressions import names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.card import RESERVED_SHARED_BYTES, Card
 from kerneltrial.propose.search.columns import Columns, Integers, column
@@ -94,8 +95,11 @@ def log_cycles(
 def _estimate(terms: PriorTerms, variant: Variant, known: Columns, card: Card, reports: Reports | None) -> Estimate:
     blocks: Integers = np.zeros(1, dtype=np.int64)
     cycles = np.full(1, float(LAUNCH_CYCLES))
-    instructions, traffic = column(terms.instructions, known), column(terms.traffic_bytes, known)
-    registers, shared = column(terms.registers, known), column(terms.shared_bytes, known)
+    instructions, traffic, steps, tail = (
+        _term(terms, name, known).astype(np.float64)  # products below may leave what int64 holds
+        for name in ("instructions", "traffic_bytes", "steps", "tail_bytes")
+    )
+    registers, shared = _term(terms, "registers", known), _term(terms, "shared_bytes", known)
     if reports is not None:
         registers = reports.registers
         # Spilled bytes are counted where they stand in the code: as often as registers are spilled, a thread moves one
@@ -112,9 +116,21 @@ def _estimate(terms: PriorTerms, variant: Variant, known: Columns, card: Card, r
         alone = instructions * CYCLES_PER_DEPENDENT_ISSUE
         bound = np.maximum(np.maximum(issue, alone), traffic * resident / BYTES_PER_CYCLE)
         waves = -(-on_busiest // occupancy)
-        cycles = cycles + waves * (column(terms.steps, known) * CYCLES_PER_STEP + bound)
+        cycles = cycles + waves * (steps * CYCLES_PER_STEP + bound)
         blocks = blocks + grid
-    return Estimate(cycles + column(terms.tail_bytes, known) / BYTES_PER_CYCLE, blocks)
+    return Estimate(cycles + tail / BYTES_PER_CYCLE, blocks)
+
+
+def _term(terms: PriorTerms, name: str, known: Columns) -> Integers:
+    """A term's column. Costs are never negative: a guess below zero would rank everything by nonsense."""
+    expression: str = getattr(terms, name)
+    values = column(expression, known)
+    if (values < 0).any():
+        row = int(np.argmin(values))
+        there = ", ".join(f"{other}={known[other][row]}" for other in sorted(names(expression)))
+        where = f" at {there}" if there else ""
+        raise InputProblem(f"prior.{name}: {expression!r} is {values[row]}{where}; it must be at least 0")
+    return values
 
 
 def _occupancy(card: Card, threads: Integers, registers: Integers, shared_bytes: Integers) -> Integers:

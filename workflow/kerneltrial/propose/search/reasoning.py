@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from kerneltrial.inputs.expressions import ExpressionProblem
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.history import Tried
 from kerneltrial.propose.search.card import Card
 from kerneltrial.propose.search.prior import Dimensions, estimate
@@ -53,4 +55,9 @@ class Reasoning:
         words = {"case": "x".join(str(size) for size in self.case.values())}
         of_model = "{multiprocessors}" in because.because and self.card.assumed
         card = " (of the Hopper card that the search's model assumes here)" if of_model else ""
-        return f"{lead}: {sentence(because.because, known, words)}{card}."
+        try:
+            return f"{lead}: {sentence(because.because, known, words)}{card}."
+        except ExpressionProblem as fault:
+            raise InputProblem(
+                f"{self.space.path}: reasons, {because.because!r} at {dict(parameters)}: {fault}"
+            ) from None

@@ -51,10 +51,10 @@ class Space:
         Variants that no dimensions can reach are left out, so that a source need not hold kernels that only other
         configurations launch.
         """
-        document = filled(msgspec.to_builtins(self.file.plan), self.named(parameters))
         try:
+            document = filled(msgspec.to_builtins(self.file.plan), self.named(parameters))
             plan = msgspec.convert(document, LaunchPlan)
-        except msgspec.ValidationError as fault:
+        except (ExpressionProblem, msgspec.ValidationError) as fault:
             raise InputProblem(f"{self.path}: plan of {dict(parameters)}: {fault}") from None
         variants = tuple(_reachable(plan.variants))
         if not variants:
