@@ -14,9 +14,11 @@ What of torch fails is a line below the table; where it cannot even be imported,
 """
 
 import argparse
+import fcntl
 import json
 import multiprocessing as mp
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -30,10 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import families_bare
 from families_bench import ROOT, Bench, Bound, Entry, built, checked, entries_of
+from families_goals import goals
 from families_import import torch_import
 from families_shapes import FAMILIES, PARTS, Arrays, Shape, inputs_of
 from families_table import HALVES, table
-from families_torch import MODES, Beside, admit, prepared
+from families_torch import MODES, Beside, admit, one_at_a_time, prepared
 
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.expressions import evaluate
@@ -84,6 +87,7 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wa
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
         torch.set_grad_enabled(False)
+        report["beside"] = one_at_a_time(arguments.lock)
         arrays = {key(s): inputs_of(torch, contract, s) for s in FAMILIES[name].shapes}
         beside = prepared(torch, contract, arrays, () if arguments.no_compile else tuple(MODES), arguments.until)
         _load(entries, futures)
@@ -204,10 +208,17 @@ def _measured(arguments: argparse.Namespace, folder: Path, began: float) -> list
     while not all(map(ready, children)) and time.time() < arguments.until + LATE_S:
         time.sleep(0.1)
     waiting = list(children)
+    with arguments.lock.open() as held:  # none is stopped while it has the lock
+        fcntl.flock(held, fcntl.LOCK_EX)
+        late = [child for name, child in children.items() if not ready(name)]
+        for child in late:  # they would disturb those that are timed
+            os.kill(child.pid, signal.SIGSTOP)
     while waiting and time.perf_counter() - began < arguments.seconds:
         name = next(filter(ready, waiting), waiting[0])
         waiting.remove(name)
         turns[name].set()
+        if children[name] in late:
+            os.kill(children[name].pid, signal.SIGCONT)
         children[name].join(min(TURN_S, began + arguments.seconds - time.perf_counter()))
         children[name].kill()
     for child in children.values():
@@ -224,13 +235,14 @@ def _left(names: list[str], folder: Path) -> list[dict[str, Any]]:
 def main() -> int:
     arguments = _arguments()
     began = time.perf_counter()
-    arguments.until = time.time() + arguments.prepare
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # NVRTC is not to talk to the driver in forked processes
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of compilers in each child
     imported = arguments.imported = torch_import()
     if imported.why:
         print(f"importing torch failed\n{imported.why}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="families-"))
+    arguments.lock = folder / "lock"
+    arguments.lock.touch()
     first = mp.get_context("fork").Process(target=ceilings, args=(folder / "limits",))
     first.start()
     first.join()
@@ -238,19 +250,19 @@ def main() -> int:
         print("no card, or its ceilings could not be measured: see above")
         return 1
     limits = json.loads((folder / "limits").read_text())
+    arguments.until = time.time() + arguments.prepare
     reports = _measured(arguments, folder, began)
-    driver = limits["fingerprint"].get("driver")
+    stem = Path(os.environ.get("OUT", folder)) / f"families_{arguments.only.replace(',', '_')[:60]}"
+    content = {"limits": limits, "torch": imported.version, "families": reports}
+    stem.with_suffix(".json").write_text(json.dumps(content))  # before anything is made of it
     version = imported.version or "absent"
+    driver = limits["fingerprint"].get("driver")
     head = f"{limits['card']}, driver {driver}, torch {version}; microseconds, warm unless it says cold"
     spent = (f"{r['family']} {r.get('prepared_s', 0):.0f}+{r.get('card_s', 0):.0f}" for r in reports)
     last = f"{time.perf_counter() - began:.0f} s (prepared + on the card: {', '.join(spent)})"
-    text = "\n".join([head, "", *table(reports, limits), "", last])
+    text = "\n".join([head, "", *table(reports, limits), "", *goals(reports), "", last])
+    stem.with_suffix(".md").write_text(text + "\n")
     print(text)
-    if "OUT" in os.environ:
-        stem = Path(os.environ["OUT"]) / f"families_{arguments.only.replace(',', '_')[:60]}"
-        content = {"limits": limits, "torch": imported.version, "families": reports}
-        stem.with_suffix(".json").write_text(json.dumps(content))
-        stem.with_suffix(".md").write_text(text + "\n")
     return 0
 
 

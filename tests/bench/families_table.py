@@ -1,6 +1,5 @@
-"""The table of `families_on_gpu.py`, in Markdown: a line a family and shape, and geometric means."""
+"""The table of `families_on_gpu.py`, in Markdown: a line a family and shape."""
 
-from math import exp, log
 from typing import Any
 
 from families_torch import MODES
@@ -54,7 +53,7 @@ def row(found: dict[str, Any], family: str, at: str, limits: dict[str, float]) -
 def table(reports: list[dict[str, Any]], limits: dict[str, Any]) -> list[str]:
     """Markdown lines; what is absent or wrong is said below."""
     lines = ["| " + " | ".join(_HEAD) + " |", "|" + " --- |" * len(_HEAD)]
-    below, ratios = [], {"eager": [], "compile": []}  # type: ignore[var-annotated]
+    below: list[str] = []
     for report in reports:
         rates = limits | report.get("rates", {})
         for at, found in report["shapes"].items():
@@ -62,16 +61,11 @@ def table(reports: list[dict[str, Any]], limits: dict[str, Any]) -> list[str]:
                 below.append(f"- {report['family']} {at}: {str(found.get('fault', '')).splitlines()[-1:]}")
                 continue
             lines.append("| " + " | ".join(row(found, report["family"], at, rates)) + " |")
-            best = least(found, ours(found), "warm_us")
-            for which, names in (("eager", TORCH_NAMES), ("compile", tuple(MODES))):
-                ratio = least(found, names, "warm_us") / best
-                ratios[which] += [ratio] if ratio == ratio and report["family"] not in PRODUCTS else []
             below += [f"- {report['family']} {at} {n}: {why}" for n, why in found["torch"].items() if _odd(n, why)]
         below += [f"- {report['family']}: {report['fault'].splitlines()[-1]}"] if "fault" in report else []
         wrong = [e for e in report.get("entries", ()) if e["wrong"]]
         below += [f"- {report['family']}: {len(wrong)} wrong, {wrong[0]['name']}: {wrong[0]['wrong']}"] if wrong else []
-    means = (f"{exp(sum(map(log, r)) / len(r)):.2f} x {which} ({len(r)} shapes)" for which, r in ratios.items() if r)
-    return [*lines, "", f"Geometric mean without plain products, warm: {', '.join(means)}", "", *below]
+    return [*lines, "", *below]
 
 
 def _odd(name: str, why: Any) -> bool:

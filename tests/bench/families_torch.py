@@ -1,8 +1,10 @@
 """PyTorch beside a family's kernels, for `families_on_gpu.py`: eager, vendor calls, and torch.compile in two modes."""
 
+import fcntl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -23,6 +25,35 @@ class Beside:
     call: Any = None
     results: tuple[Any, ...] = ()
     why: str = ""
+
+
+def one_at_a_time(lock: Path) -> str:
+    """Let torch's compiler time its choices only while no other process with this lock does: it would choose badly.
+
+    Returns why that cannot be, or nothing.
+    """
+    try:
+        from torch._inductor.runtime.benchmarking import benchmarker
+
+        kind = type(benchmarker)
+        own = kind.benchmark_gpu
+    except (ImportError, AttributeError) as fault:
+        return f"torch's compiler times its choices beside others: {fault}"
+    holding: list[bool] = []
+
+    def benchmark_gpu(self: Any, *words: Any, **more: Any) -> Any:
+        if holding:
+            return own(self, *words, **more)
+        with lock.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            holding.append(True)
+            try:
+                return own(self, *words, **more)
+            finally:
+                holding.clear()
+
+    kind.benchmark_gpu = benchmark_gpu
+    return ""
 
 
 def prepared(
@@ -84,7 +115,7 @@ def admit(
         notes[one.name] = one.why
         return
     pairs = zip(wanted.values(), one.results, strict=False)
-    worst = max(difference(bench.torch, r.reshape(w.shape).to(w.dtype), w) for w, r in pairs)
+    worst = max((difference(bench.torch, r.reshape(w.shape).to(w.dtype), w) for w, r in pairs), default=float("nan"))
     notes[one.name] = f"differs from the baseline by {worst:.1e}"
     if one.name not in ("eager", *MODES) or FAMILIES[notes["family"]].capturable:
         try:

@@ -175,7 +175,7 @@ def throughput_us(card: CudaDevice, subject: Subject, binary: Binary) -> float:
 def show(table: dict[str, Figures]) -> int:
     """Print both tables; return how many figures are further off than allowed."""
     columns = (*WITNESSES.values(), *CLOCKS, "ncu", "throughput")
-    bad = 0
+    bad = count = 0
     for index, kind in enumerate(("warm", "cold")):
         print(f"\n{kind}, us; `!`: further from the witness (ncu: from the trial's clock) than allowed")
         print(f"{'':28s}" + "".join(f"{column:>15s}" for column in columns))
@@ -184,23 +184,29 @@ def show(table: dict[str, Figures]) -> int:
             for column in columns:
                 mark = judged(figures, column, index)
                 bad += mark == "!"
+                count += held_against(figures, column, index) is not None
                 value = figures.get(column, (float("nan"),) * 2)[index]
                 cells.append(f"{value:14.3f}{mark}")
             print(f"{name:28s}" + "".join(cells))
+    print(f"\n{count} figures are judged, {bad} further off than allowed")
     return bad
 
 
-def judged(figures: Figures, column: str, index: int) -> str:
-    """`!` where a figure is further off than allowed from what it is held against."""
+def held_against(figures: Figures, column: str, index: int) -> float | None:
+    """What a figure is held against, where there are both."""
     against = {
         "ncu": figures.get("cupti", figures.get("graph")),
         "graph": figures.get(WITNESSES["graph"]),
         "cupti": figures.get(WITNESSES["stream"]),
         "throughput": figures.get("auto") if index == 0 else None,
     }.get(column)
-    if column not in figures or against is None:
-        return " "
-    return " " if near(figures[column][index], against[index], column) else "!"
+    return against[index] if column in figures and against is not None else None
+
+
+def judged(figures: Figures, column: str, index: int) -> str:
+    """`!` where a figure is further off than allowed from what it is held against."""
+    against = held_against(figures, column, index)
+    return " " if against is None or near(figures[column][index], against, column) else "!"
 
 
 def near(us: float, wanted: float, column: str) -> bool:

@@ -184,6 +184,9 @@ def report(families: dict[str, list[dict[str, Any]]]) -> int:
                 f"{2 * int(s) ** 3 / us / 1e6:.0f} ({one['cublas_us'][s] / us:.2f})" for s, us in one["us"].items()
             )
             print(f"  {words}  {' '.join(rates)}  {max(one['errors'].values()):.2f}  {off or 'right'}")
+        right = [f for f in found if "us" in f and all(error <= 1 for error in f["errors"].values())]
+        best = max((f["cublas_us"]["4096"] / f["us"]["4096"] for f in right), default=0.0)
+        print(f"best at 4096: {name}, over cuBLAS ({best:.2f})")
     return 1 if bad else 0
 
 
