@@ -229,7 +229,8 @@ def test_costs_beyond_64_bits_rank_and_do_not_wrap_round(write_space: Callable[.
     """A thousand times the work takes a thousand times as long, whatever the number of bits."""
     logs = []
     for factor in (10**12, 10**15):
-        space = read_space(write_space({"instructions: ": f"instructions: {factor} * "}))
+        work = {"instructions: ": f"instructions: {factor} * ", "THREADS: TILE * 4": "THREADS: TILE * 16"}
+        space = read_space(write_space(work))
         logs.append(log_cycles(space.file, space.table, [{"n": 4095}], card_of(DEVICE)))
     assert logs[1] - logs[0] == pytest.approx(math.log(1000), abs=1e-3)
 
