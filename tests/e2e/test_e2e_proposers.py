@@ -272,11 +272,29 @@ def test_a_model_may_write_python_where_the_config_admits_it(tmp_path, make_tria
     assert judged["state"] == "valid"
 
 
-AGENT = """#!/bin/sh
-kerneltrial try wrong.json > wrong.txt && exit 1
-grep -q wrong_values wrong.txt || exit 1
-kerneltrial try good.json > good.txt || exit 1
-cp good.json proposal.json
+# Profile, write, compile, verify, repeat: what it does next follows from what the try before it told.
+AGENT = """
+import json, pathlib, subprocess
+
+def tried(name):
+    done = subprocess.run(["kerneltrial", "try", name], capture_output=True, text=True)
+    return done.returncode, json.loads(done.stdout)
+
+status, told = tried("broken.json")
+assert (status, told["verdict"], told["stage"]) == (1, "wrong", "build"), told
+assert "error:" in told["log"] and "this is not C++" in told["log"], told
+status, told = tried("wrong.json")
+assert (status, told["reason"], told["entries"][0]["name"]) == (1, "wrong_values", "scale_add"), told
+best, kept = 0.0, ""
+for name in ("good.json", "better.json"):
+    status, told = tried(name)
+    assert (status, told["verdict"]) == (0, "right"), told
+    for case in told["cases"].values():
+        assert abs(case["ratio"] - case["baseline_score"] / case["score"]) < 1e-9, told
+    if told["ratio"] > best:
+        best, kept = told["ratio"], name
+assert told["tries_left"] == 1, told
+pathlib.Path("proposal.json").write_text(pathlib.Path(kept).read_text())
 """
 
 
@@ -284,17 +302,20 @@ def test_a_program_tries_its_drafts_and_the_trial_judges_what_it_proposes(tmp_pa
     trial = make_trial(tmp_path / "home")
     folder = trial.folder / "agent"
     folder.mkdir()
-    (folder / "agent.sh").write_text(AGENT)
-    (folder / "wrong.json").write_text(text(WRONG, "a first draft"))
-    (folder / "good.json").write_text(text(LOOP, "the second"))
-    trial.config(proposer="command", program="agent", command={"words": ["./agent.sh"], "wall_s": 120})
+    (folder / "agent.py").write_text(AGENT)
+    drafts = {"broken": (BROKEN,), "wrong": (WRONG,), "good": (LOOP,), "better": (STRAIGHT, "ceil_div(n, 128)")}
+    for name, (source, *grid) in drafts.items():
+        (folder / f"{name}.json").write_text(text(source, name, *grid))
+    command = {"words": ["python3", "agent.py"], "wall_s": 120, "tries": 5}
+    trial.config(proposer="command", program="agent", command=command)
     trial.config(protocol__boundary_shapes=0, protocol__repeats=1)
     play(trial, set(graph.STAGES) - {"confirm", "decide", "report"}, 1)
     attempts = bodies(trial, "proposal")[0]["attempts"]
-    assert [attempt["state"] for attempt in attempts] == ["tried", "tried", "proposed"]
-    assert attempts[0]["outcome"]["reason"] == "wrong_values"
+    assert [attempt["state"] for attempt in attempts] == ["tried"] * 4 + ["proposed"], attempts
+    assert [a["outcome"].get("reason") for a in attempts[:2]] == ["does_not_compile", "wrong_values"]
     (timing,) = bodies(trial, "timing")[0]["candidates"]
-    assert attempts[1]["outcome"] == {"verdict": "right", "ratio": timing["geometric_mean"]}
+    assert attempts[-1]["origin"]["hypothesis"] == "better"
+    assert attempts[3]["outcome"] == {"verdict": "right", "ratio": timing["geometric_mean"]}
     again = len(list(trial.results.glob("measurements/*.json")))
     run_stage(read(trial.folder / "config.yaml", {}), "propose", 1, "0" * 64, trial.folder)
     assert bodies(trial, "proposal")[0]["attempts"] == attempts

@@ -11,7 +11,7 @@ import pytest
 import kerneltrial
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.resolve import check_plan
-from kerneltrial.propose.command.outside import Program
+from kerneltrial.propose.command.outside import Judged, Program
 from kerneltrial.propose.command.run import Runs
 from kerneltrial.propose.history import History
 from kerneltrial.propose.proposer import Draft, TriedDraft, assemble
@@ -52,6 +52,7 @@ found = {
     "write": attempt(lambda: open("PLACE", "w")),
     "network": attempt(lambda: socket.create_connection(("127.0.0.1", 9), 1)),
     "home": attempt(lambda: os.listdir("/root")),
+    "processes": attempt(lambda: [open(f"/proc/{p}/environ").read() for p in ("self", os.getppid())]),
     "secrets": sorted(name for name in os.environ if "KEY" in name),
 }
 draft = json.load(open("good.json"))
@@ -60,10 +61,10 @@ json.dump(draft, open("proposal.json", "w"))
 """
 
 
-def judge(draft: Draft) -> TryRight | TryWrong:
+def judge(draft: Draft) -> Judged:
     if "wrong" in draft.origin.hypothesis:
-        return TryWrong(stage="validate", reason=Reason.WRONG_VALUES, detail="3 of 7 elements are wrong")
-    return TryRight(ratio=1.25)
+        return Judged(TryWrong(stage="validate", reason=Reason.WRONG_VALUES, detail="3 of 7 elements are wrong"))
+    return Judged(TryRight(ratio=1.25), {"cases": {"c": {"ratio": 1.25}}, "verdict": "it is the outcome's to say"})
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_a_program_tries_proposes_and_is_not_run_twice(program, tmp_path, capfd)
     run = asked.propose("The prompt.", 0, judge)
     assert run.problem == ""
     assert [type(one) for one in run.tries] == [TriedDraft, TriedDraft, Unusable]
-    assert [one.outcome for one in run.tries[:2]] == [judge(run.tries[0].draft), TryRight(ratio=1.25)]
+    assert [one.outcome for one in run.tries[:2]] == [judge(run.tries[0].draft).outcome, TryRight(ratio=1.25)]
     draft = asked.draft(run, ("a" * 64,))
     assert isinstance(draft, Draft)
     assert draft.source.decode() == GOOD["source"]
@@ -106,7 +107,8 @@ def test_what_a_try_prints_and_its_status(program):
     said = run.problem
     assert '"detail":"3 of 7 elements are wrong"' in said
     assert '"tries_left":1' in said
-    assert 'status 1 {"ratio":1.25' in said
+    assert 'status 1 {"cases":{"c":{"ratio":1.25}},"ratio":1.25' in said
+    assert '"verdict":"right"' in said
     assert "status 0" in said
     assert "no tries are left" in said
     assert "status 2" in said
@@ -123,7 +125,7 @@ def test_a_program_reaches_nothing_of_the_host(program, tmp_path, monkeypatch):
     assert isinstance(draft, Draft), run.problem
     found = json.loads(draft.origin.hypothesis)
     assert found == {"read": "PermissionError", "write": "PermissionError", "network": "PermissionError",
-                     "home": "PermissionError", "secrets": []}  # fmt: skip
+                     "home": "PermissionError", "processes": "PermissionError", "secrets": []}  # fmt: skip
     assert secret.read_text() == "secret"
 
 

@@ -10,11 +10,13 @@ from kerneltrial.build.preloading import preload
 from kerneltrial.devices.device import Refused, Samples
 from kerneltrial.judge.validation import Judge
 from kerneltrial.measure.score import score
-from kerneltrial.measure.statistics import geometric_mean, round_log_ratios
-from kerneltrial.propose.command.outside import Program
+from kerneltrial.measure.statistics import geometric_mean, latency_us, round_log_ratios
+from kerneltrial.propose.command.outside import Judged, Program
 from kerneltrial.propose.command.run import Run, Runs
 from kerneltrial.propose.history import Iteration
+from kerneltrial.propose.prompt.learnt import LOG_BYTES
 from kerneltrial.propose.prompt.prompt import program_text, prompt
+from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.proposer import Draft, TriedDraft, candidate_of
 from kerneltrial.records.build import Built, NotBuilt
 from kerneltrial.records.candidate import Candidate
@@ -29,6 +31,7 @@ from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, counts_of, performance_cases, samples_of
 from kerneltrial.stages.modelling import asked_again, known
+from kerneltrial.store.canonical import builtins
 
 RUNS = "runs"
 
@@ -60,16 +63,18 @@ class Bench:
         self._ground: Ground | None = None
         self._compilers: Nursery | None = None
 
-    def judge(self, draft: Draft) -> TryRight | TryWrong:
-        """The outcome of a draft: what the stages would say of it on the public cases."""
+    def judge(self, draft: Draft) -> Judged:
+        """The outcome of a draft: what the stages would say of it on the public cases, with what a next draft needs."""
         candidate = candidate_of(draft)
         built = self._built(candidate, draft.source)
         if isinstance(built, NotBuilt):
-            return TryWrong(stage="build", reason=built.reason, detail=built.detail)
+            outcome = TryWrong(stage="build", reason=built.reason, detail=built.detail)
+            return Judged(outcome, {"log": _log(self._job.objects.get(built.log))})
         if self._ground is None:
             self._ground = self._opened.enter_context(ground(self._job, shelved=True))
         with self._card():
-            return self._run(self._ground, candidate, built)
+            judged = self._run(self._ground, candidate, built)
+        return Judged(judged.outcome, {**judged.told, "entries": builtins(list(built.entries))})
 
     def _built(self, candidate: Candidate, source: bytes) -> Built | NotBuilt:
         if self._compilers is None:
@@ -81,36 +86,53 @@ class Bench:
         on_card = self._lock.device.kind == "cuda"
         return card.held("time") if on_card else contextlib.nullcontext()
 
-    def _run(self, g: Ground, candidate: Candidate, built: Built) -> TryRight | TryWrong:
+    def _run(self, g: Ground, candidate: Candidate, built: Built) -> Judged:
         qualification = self._job.record("qualify", Qualification)
         with g.runner() as own, g.runner() as runner:
             judge = Judge(g.setup(g.baseline(qualification, own), qualification))
             verdict = judge.judge_candidate(built, binary_of(built, self._job.objects), candidate.plan, runner)
             if isinstance(verdict, Invalid | Unchecked):
-                return TryWrong(stage="validate", reason=verdict.reason, detail=verdict.detail)
+                return Judged(TryWrong(stage="validate", reason=verdict.reason, detail=verdict.detail))
             baseline = Kernel(built=qualification.baseline, plan=qualification.baseline_plan)
             try:
                 return _measured(g, baseline, Kernel(built=built, plan=candidate.plan), judge)
             except Refused as refused:
-                return TryWrong(stage="time", reason=refused.finding.reason, detail=refused.finding.detail)
+                finding = refused.finding
+                return Judged(TryWrong(stage="time", reason=finding.reason, detail=finding.detail))
 
 
-def _measured(g: Ground, baseline: Kernel, draft: Kernel, judge: Judge) -> TryRight | TryWrong:
-    """The ratio that the stage `time` would give; the same measurements, stored once."""
+def _measured(g: Ground, baseline: Kernel, draft: Kernel, judge: Judge) -> Judged:
+    """The ratio that the stage `time` would give, and each case's; the same measurements, stored once."""
     cases = performance_cases(g)
     if g.lock.device.kind == "cpu":
         own, base = counts_of(g, draft, cases), counts_of(g, baseline, cases)
-        ratios = [score(base[name].value) / score(own[name].value) for name in own]
-        return TryRight(ratio=geometric_mean(ratios))
-    found = samples_of(g, (baseline, draft), cases, judge.answers, Asked())
-    faults = [fault for stored in found.values() for fault in stored.value.faults]
-    if faults:
-        return TryWrong(stage="time", reason=faults[0].reason, detail=faults[0].detail)
-    return TryRight(ratio=geometric_mean([_speedup(stored.value.samples) for stored in found.values()]))
+        scores = {name: (score(own[name].value), score(base[name].value)) for name in own}
+        figures = {
+            name: {"ratio": theirs / mine, "score": mine, "baseline_score": theirs}
+            for name, (mine, theirs) in scores.items()
+        }
+    else:
+        found = samples_of(g, (baseline, draft), cases, judge.answers, Asked())
+        faults = [fault for stored in found.values() for fault in stored.value.faults]
+        if faults:
+            return Judged(TryWrong(stage="time", reason=faults[0].reason, detail=faults[0].detail))
+        figures = {name: _latency(stored.value.samples) for name, stored in found.items()}
+    outcome = TryRight(ratio=geometric_mean([figure["ratio"] for figure in figures.values()]))
+    return Judged(outcome, {"cases": figures})
 
 
-def _speedup(samples: Samples) -> float:
-    return exp(median(round_log_ratios(samples)))
+def _latency(samples: Samples) -> dict[str, float]:
+    """Warm microseconds a call, and the speedup."""
+    return {
+        "ratio": exp(median(round_log_ratios(samples))),
+        "us": latency_us(samples, ("b", "b2")),
+        "baseline_us": latency_us(samples, ("a", "a2")),
+    }
+
+
+def _log(content: bytes) -> str:
+    """A compiler's output for a program: the first error stands at its beginning."""
+    return scrub(content[:LOG_BYTES].decode(errors="replace"))
 
 
 def _files(job: Job) -> dict[str, bytes]:

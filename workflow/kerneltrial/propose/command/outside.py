@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,16 @@ _GRACE_S = 5.0
 _ASKED_TOO_OFTEN = 50  # tries beyond the bound that end the program
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 
-Judge = Callable[[Draft], TryRight | TryWrong]
+
+@dataclass(frozen=True)
+class Judged:
+    """A draft's outcome, which is recorded, and what its program is told beside it: JSON types, by name."""
+
+    outcome: TryRight | TryWrong
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+
+Judge = Callable[[Draft], Judged]
 
 
 @dataclass(frozen=True)
@@ -115,15 +124,19 @@ class Program:
             if event["kind"] == "end":
                 return self._ended(given, tries, event, folder)
             if asked < self.command.tries:
-                tries.append(self._judged(event["draft"], judge))
-                answer = _answer(tries[-1], self.command.tries - len(tries))
+                tried, told_of = self._judged(event["draft"], judge)
+                tries.append(tried)
+                answer = _answer(tried, told_of, self.command.tries - len(tries))
             else:
                 answer = canonical({"verdict": "none", "detail": "no tries are left: write proposal.json and end"})
         return Run(given=given, tries=tuple(tries), left="", problem="the program asked for tries without an end")
 
-    def _judged(self, data: bytes, judge: Judge) -> TriedDraft | Unusable:
+    def _judged(self, data: bytes, judge: Judge) -> tuple[TriedDraft | Unusable, Mapping[str, Any]]:
         draft = draft_of(_json(data), self.languages)
-        return draft if isinstance(draft, Unusable) else TriedDraft(draft=draft, outcome=judge(draft))
+        if isinstance(draft, Unusable):
+            return draft, {}
+        judged = judge(draft)
+        return TriedDraft(draft=draft, outcome=judged.outcome), judged.told
 
     def _ended(self, given: Given, tries: list[TriedDraft | Unusable], event: dict[str, Any], folder: Path) -> Run:
         left = event["left"].decode(errors="replace")
@@ -133,12 +146,12 @@ class Program:
         return Run(given=given, tries=tuple(tries), left=left, problem=problem)
 
 
-def _answer(tried: TriedDraft | Unusable, left: int) -> bytes:
+def _answer(tried: TriedDraft | Unusable, more: Mapping[str, Any], left: int) -> bytes:
     outcome: object = tried.outcome if isinstance(tried, TriedDraft) else tried
     told: dict[str, Any] = msgspec.to_builtins(outcome)
     if isinstance(tried, Unusable):
         told = {"verdict": "wrong", "stage": "propose", **told}
-    return canonical({**told, "tries_left": left})
+    return canonical({**more, **told, "tries_left": left})
 
 
 def _event(told: bytes) -> dict[str, Any]:
