@@ -1,0 +1,89 @@
+"""`stop: beats_compiler` from the lock to the report, on a pretended card, asked of a scripted model."""
+
+import contextlib
+import html
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "propose"))
+
+from counting_card import CARD
+from scripted_server import serving
+from test_e2e_proposers import KEY, LOOP, STRAIGHT, ask, bodies, play, reply
+
+from kerneltrial.build.preloading import preload as compilers
+from kerneltrial.dag import environment
+from kerneltrial.devices import opening
+from kerneltrial.devices.cuda.torch_baselines import NAMES
+from kerneltrial.devices.cuda.torch_child import TorchFailed, TorchTimed
+from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.stages import compilers as compiled
+from kerneltrial.stages import early, lock
+
+pytestmark = pytest.mark.e2e
+
+
+class PretendedTorch:
+    """torch.compile's kernel, which is right and takes `us`; eager torch is not there."""
+
+    us = 1.13
+
+    def __init__(self, contract):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def measured(self, cases):
+        outputs = {
+            name: tuple({"out": (np.float32(1.5) * one["x"] + one["y"]).tobytes()} for one in sets)
+            for name, _, sets in cases
+        }
+        timed = TorchTimed(version="pretended", latency_us=dict.fromkeys(outputs, self.us), outputs=outputs)
+        return {**dict.fromkeys(NAMES, TorchFailed(why="pretended")), "torch_compile": timed}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def a_card_that_is_pretended():
+    names = (*compilers({"cuda_cpp"}), "kerneltrial.devices.serving:prepare_cpu", "counting_card:install")
+    with Nursery(names) as nursery, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(early, "nursery", lambda job: contextlib.nullcontext(nursery))
+        for module in (lock, opening, environment.opening):
+            patch.setattr(module, "detect", lambda *_: CARD)
+        patch.setattr(compiled, "Torch", PretendedTorch)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        yield
+
+
+def test_nothing_more_is_asked_for_once_the_best_beats_the_compiler(tmp_path, make_trial):
+    trial = make_trial(tmp_path / "home")
+    with serving(reply(LOOP, "good"), reply(STRAIGHT, "better", "ceil_div(n, 128)"), reply(LOOP, "no more")) as server:
+        ask(trial, server)
+        with (trial.folder / "kernels/scale_add/contract.yaml").open("a") as contract:
+            contract.write("torch: alpha * x + y\n")
+        trial.config(device="cuda", stop="beats_compiler", iterations=4, workload__calls_per_month={"large": 10**15})
+        play(trial, iterations=4)
+    assert len(server.seen) == 2  # the loop is as fast as the compiler's kernel, the one without is 8 % faster
+    asked = server.seen[0][2]["instructions"]
+    assert "- torch.compile pretended: large 1.13 µs" in asked
+    attempts = [attempt for proposal in bodies(trial, "proposal") for attempt in proposal["attempts"]]
+    assert [a.get("reason") or a["state"] for a in attempts] == ["proposed", "proposed", *["goal_reached"] * 2]
+    assert attempts[2]["detail"].startswith("the best is 1.08")
+    reports = trial.folder / "reports/tiny"
+    summary = json.loads((reports / "summary.json").read_bytes())
+    assert summary["stop"]["reason"] == "beats_compiler"
+    assert (reports / "best.cu").read_text() == STRAIGHT
+    assert summary["stop"]["meaning"] in html.unescape((reports / "report.html").read_text())
+    done = trial.kerneltrial("compare", "tiny", "tiny")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("stopped by"))
+    assert line.split()[-2:] == ["beats_compiler", "beats_compiler"]
