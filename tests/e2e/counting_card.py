@@ -52,10 +52,15 @@ class CountingCard:
         }
         plain = Conditions(poison="plain")
         return Samples(
-            clock="graph" if request.clock == "auto" else request.clock, resolution_us=0.001, calls_per_sample=1,
-            warm_us=rows, cold_us=rows, outputs=tuple(candidate.run(request.candidate_call, v, plain).outputs for v in values),
-            device_state={"cold_sweep_bytes": str(10**8)}, discarded=0,
-        )  # fmt: skip
+            clock="graph" if request.clock == "auto" else request.clock,
+            resolution_us=0.001,
+            calls_per_sample=1,
+            warm_us=rows,
+            cold_us=rows,
+            outputs=tuple(candidate.run(request.candidate_call, one, plain).outputs for one in values),
+            device_state={"cold_sweep_bytes": str(10**8)},
+            discarded=0,
+        )
 
 
 def _us(loaded: LoadedCpu, call: Call, values: Values) -> float:
