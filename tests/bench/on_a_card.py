@@ -7,7 +7,8 @@ Parts are benches and groups of `tests/gpu` (`card_parts.py`), and run in the or
 Nothing runs beside what is timed. With a budget a part is begun only where its expected time still fits. A part that
 fails or overruns its limit is told and the next begins. After each part `summary.json` and `summary.md` in FOLDER hold
 all that is known, so a run that is killed leaves them too; FOLDER also has a log, a JSON file and a folder of each.
-`--trial-python` is an interpreter for trials, where this one has torch, which a trial would take time to compare with.
+Where torch is installed a trial takes time to compare with it, which is not asked of the default one: trials run in an
+environment that links all of this one but torch, or with the interpreter that `--trial-python` names.
 The exit status is 1 where a part failed or a figure was not reached, 2 where there is no card. Needs an NVIDIA card.
 """
 
@@ -18,6 +19,8 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,7 +49,10 @@ def main() -> int:
         return 2
     about |= {"cores": str(len(os.sched_getaffinity(0))), "commit": given.commit or commit()}
     given.out.mkdir(parents=True, exist_ok=True)
-    session = Session(given.out.resolve(), given.trial_python, given.budget_s, given.side_by_side)
+    trial_python = given.trial_python or (
+        str(without_torch(given.out.resolve() / "environment")) if card_runs.there("torch") else sys.executable
+    )
+    session = Session(given.out.resolve(), trial_python, given.budget_s, given.side_by_side)
     return 1 if card_summary.bad(measured(parts, session, about)) else 0
 
 
@@ -94,6 +100,18 @@ def listed(parts: Sequence[Part], side_by_side: int) -> str:
     return "\n".join([*lines, f"in all about {card_runs.expected(parts, side_by_side):.0f} s"])
 
 
+def without_torch(folder: Path) -> Path:
+    """The interpreter of a new environment with links to all packages of this one but torch and its compiler."""
+    venv.EnvBuilder(symlinks=True, clear=True).create(folder)
+    base = {"base": str(folder), "platbase": str(folder)}
+    target = Path(sysconfig.get_path("purelib", vars=base))
+    for source in dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")):
+        for entry in Path(source).iterdir():
+            if not entry.name.startswith(("torch", "functorch", "triton")) and not (target / entry.name).exists():
+                (target / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
 def card() -> tuple[dict[str, str], str]:
     """What the card is, told by a child, or why there is none."""
     environment = card_runs.environment(Path(os.devnull))
@@ -120,7 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="parts by name, by commas, in this order")
     parser.add_argument("--out", type=Path, default=Path("card_figures"))
     parser.add_argument("--budget-s", type=float, default=float("inf"))
-    parser.add_argument("--trial-python", default=sys.executable)
+    parser.add_argument("--trial-python", default="")
     parser.add_argument("--commit", default="", help="what to call this version, where git does not know")
     parser.add_argument("--side-by-side", type=int, default=max(1, len(os.sched_getaffinity(0)) // 4))
     return parser.parse_args()

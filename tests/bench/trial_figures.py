@@ -1,6 +1,7 @@
 """Figures of a trial on this machine: time, memory, the same command again, start-up of a stage. One run, one table.
 
     python tests/bench/trial_figures.py [--device cpu] [--cores 1] [--times 1] [--set KEY=VALUE ...] [--verify]
+        [--no-memory]
 
 Without `--set` it is the default trial, 7 x 4; what is set is handed to Snakemake's `--config`. Each trial runs in a
 fresh copy of the tracked files. With `--times` so many run one after another, and memory is sampled in the last of
@@ -143,6 +144,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another key of the config")
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--no-memory", action="store_true", help="sample no memory at all")
     given = parser.parse_args()
     sets = [f"iterations={given.iterations}", f"device={given.device}", *given.set]
     run = [sys.executable, "-m", "snakemake", "--cores", given.cores, "--config", *sets]
@@ -160,9 +162,10 @@ def main() -> int:
 def measured(folder: Path, run: list[str], given: argparse.Namespace, number: int) -> None:
     """One trial; what is asked once is asked of the last."""
     load, last = os.getloadavg()[0], number == given.times
-    whole, memory = timed(run, folder, sampled=last)
+    sampled = last and not given.no_memory
+    whole, memory = timed(run, folder, sampled)
     results = next(folder.glob("results/*/lock.json")).parent
-    print(f"trial {number}: {whole:.1f} s, load {load:.1f}" + " (memory sampled)" * last, flush=True)
+    print(f"trial {number}: {whole:.1f} s, load {load:.1f}" + " (memory sampled)" * sampled, flush=True)
     print(*(f"  {line}" for line in told(results)), sep="\n", flush=True)
     if "OUT" in os.environ:
         for name in ("decision", "confirmation", "qualification"):
@@ -175,7 +178,8 @@ def measured(folder: Path, run: list[str], given: argparse.Namespace, number: in
     print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, load {load:.1f}")
     print("| figure | measured | asked |\n| --- | --- | --- |")
     print(f"| trial, {given.iterations} iterations | {whole:.1f} s | 120 s on 2 cores without a GPU, 60 s on an H200 |")
-    print(f"| peak memory of all its processes | {memory / 2**20:.0f} MiB | 2 GB |")
+    if sampled:
+        print(f"| peak memory of all its processes | {memory / 2**20:.0f} MiB | 2 GB |")
     print(f"| the same command again | {again:.1f} s ({again / whole:.3f} of the first) | 5 s |")
     beside = f"{stage / bare:.2f} x numpy and msgspec ({bare:.2f} s)"
     print(f"| start-up of a stage | {stage:.2f} s, {beside} | 1.5 x |", flush=True)

@@ -15,6 +15,7 @@ from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import cold_graph_variants
+import cold_trains
 import fidelity
 import fidelity_witness
 import launch_gaps
@@ -78,6 +79,20 @@ def test_launches_on_a_stream_and_in_a_graph_are_told_apart(monkeypatch, entries
     if more:
         assert row["inner"] == pytest.approx(LAUNCH_GAP_US, abs=0.07)
         assert row["inner g"] == pytest.approx(GRAPH_GAP_US, abs=0.07)
+
+
+@pytest.mark.parametrize("entries", [("slow",), ("first", "second")])
+def test_a_cold_call_takes_as_long_in_a_train_of_sweeps_as_alone(monkeypatch, entries):
+    card, one = card_and_recorder(monkeypatch)
+    monkeypatch.setattr(cold_trains, "IDLE_S", 0.0)
+    context, shared, plan = on_card(card, entries)
+    one.start()
+    timed = cold_trains.Timed(context, shared, plan, 5)
+    row = cold_trains.row(timed, one, context.sweep.enqueue)
+    span = 18.0 if len(entries) == 1 else 4.5 + LAUNCH_GAP_US + 2.0
+    assert row == {name: pytest.approx(span, abs=0.07) for name in cold_trains.COLUMNS}
+    warm = cold_trains.single(timed, one, [])
+    assert warm[-1] == pytest.approx(12.0 if len(entries) == 1 else 5.0 + LAUNCH_GAP_US, abs=0.07)
 
 
 def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkeypatch):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import card_summary
 import pytest
 from card_parts import PARTS, Figure, Part
 from card_runs import FAILED, KILLED, LEFT_OUT, ROOT, WELL, Session, run_all
-from on_a_card import chosen, listed, measured
+from on_a_card import chosen, listed, measured, without_torch
 
 TIME = Figure("time, s", r"took ([\d.]+) s", most=60)
 
@@ -151,7 +152,7 @@ LINES = {
               ("| the same command again | 2.5 s (0.04 of the first) | 5 s |", "the same command again, s", 2.5),
               ("  the same command again: 2.4 s", "the same command again, s", 2.4),
               ("| start-up of a stage | 0.09 s, 0.99 x numpy", "start-up of a stage, over numpy", 0.99),
-              ("  vendor_not_faster: the winner against cublas: 1.754× (1.750×", "over cuBLAS", 1.754)],
+              ("  vendor_not_faster: the winner against cublas: 1.754× (1.750×", "7 x 4 over cuBLAS", 1.754)],
     "tests_run": [("1 failed, 94 passed, 1 xfailed in 38.05s", "tests passed", 94.0),
                   ("1 failed, 94 passed, 1 xfailed in 38.05s", "tests failed", 1.0),
                   ("52 passed in 33.16s", "tests passed", 52.0)],
@@ -183,3 +184,15 @@ LINES = {
 def test_figures_are_read_off_what_benches_print(part: str, line: str, name: str, value: float | str) -> None:
     (figure,) = (f for p in PARTS if p.name == part for f in p.figures if f.name == name)
     assert card_summary.read(figure, f"before\n{line}\nafter") == [value]
+
+
+def test_trials_run_where_all_is_linked_but_torch(tmp_path: Path) -> None:
+    packages = Path(sysconfig.get_path("purelib"))
+    python = without_torch(tmp_path / "environment")
+    words = "import sys, sysconfig, msgspec, numpy; print(sys.prefix, sysconfig.get_path('purelib'))"
+    prefix, purelib = subprocess.check_output([python, "-c", words], text=True).split()
+    assert Path(prefix) == tmp_path / "environment"
+    linked = {entry.name for entry in Path(purelib).iterdir()}
+    wanted = {entry.name for entry in packages.iterdir() if not entry.name.startswith(("torch", "functorch", "triton"))}
+    assert wanted <= linked
+    assert not {name for name in linked if name.startswith(("torch", "triton"))}
