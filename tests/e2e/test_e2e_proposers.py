@@ -242,7 +242,7 @@ def test_two_trials_are_compared(driven, tmp_path):
     lines = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
     assert lines["lock and terms"].split()[-2:] == ["the", "same"]
     assert lines["attempts"].split()[-2:] == ["7", "7"]
-    assert "7000 / 3500" in lines["tokens in/out"]
+    assert "7,000 / 3,500" in lines["tokens in/out"]
     assert trial.kerneltrial("compare", "tiny", "third").returncode == 3
 
 

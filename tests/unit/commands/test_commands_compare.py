@@ -42,5 +42,20 @@ def test_iterations_that_are_left_over_are_not_counted(tmp_path) -> None:
         body = Proposal("files", (Unusable(Reason.UNUSABLE_REPLY, "no"),), ModelUsage((), (), 0, 0, 0, 0))
         envelope = envelopes.seal("propose", number, MadeFrom(code="0" * 64, config={}, inputs={}), body)
         envelopes.write(tmp_path / f"iterations/{number:04d}/proposal.json", envelope)
-    assert compare._figures(tmp_path, 2)[0] == "2"
-    assert compare._figures(tmp_path, 7)[0] == "3"
+    attempts = compare._NAMES.index("attempts")
+    assert compare._figures(tmp_path, 2)[attempts] == "2"
+    assert compare._figures(tmp_path, 7)[attempts] == "3"
+
+
+def test_of_two_cards_the_names_are_said_and_of_one_card_what_changed() -> None:
+    def lock(name: str, **fingerprint: str) -> dict[str, object]:
+        device = {"kind": "cuda", "name": name, "arch": "sm_90a", "fingerprint": fingerprint}
+        return {"trial": "t", "asked": {"seed": 1, "application": ""}, "seed": 1, "device": device}
+
+    told = compare._of_locks
+    assert told(lock("A", driver="1", ecc="0"), lock("B", driver="2", ecc="1")) == [
+        ("lock.device.name", "A (cuda, sm_90a)", "B (cuda, sm_90a)")
+    ]
+    assert told(lock("A", driver="1"), lock("A", driver="2")) == [("lock.device.fingerprint.driver", "1", "2")]
+    other = {**lock("A"), "seed": 2, "asked": {"seed": 2, "application": "app"}}
+    assert told(lock("A"), other) == [("lock.asked.application", "none", "app"), ("lock.seed", "1", "2")]

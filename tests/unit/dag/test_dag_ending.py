@@ -38,6 +38,19 @@ def test_a_trial_in_which_nothing_was_judged_says_so(whole: Path, proposed: int,
     assert ("nothing was judged: no attempt (12) gave a candidate" in said[1]) == (proposed == 0)
 
 
+@pytest.mark.parametrize(
+    ("failed", "unknown", "line"),
+    [
+        (["prize"], ["own_terms"], "failed: prize"),
+        ([], ["own_terms", "reviewer_receipt"], "unknown: own_terms, reviewer_receipt"),
+    ],
+)
+def test_the_rules_that_the_verdict_hangs_on_are_named(whole: Path, failed: list, unknown: list, line: str) -> None:
+    told = {"outcome": "NO-GO", "meaning": "m", "failed_rules": failed, "unknown_rules": unknown}
+    (whole / "reports/tiny/summary.json").write_text(json.dumps(told))
+    assert Ending("tiny", 1, whole).lines()[1:-1] == (line,)
+
+
 def test_a_part_of_a_trial_ends_without_a_word(whole: Path) -> None:
     assert Ending("tiny", 2, whole).lines() == ()
     (whole / "results/tiny/decision.json").unlink()
@@ -53,6 +66,27 @@ def test_a_failed_stage_has_the_last_word_and_an_earlier_runs_has_none(whole: Pa
     (whole / "results/tiny/logs/qualify.log").write_text("baseline.cu: does not compile\n")
     ending.failed = True
     assert ending.lines() == ["qualify stopped: baseline.cu: does not compile"]
+
+
+@pytest.mark.parametrize(
+    ("words", "quiet"),
+    [
+        ("--cores 1", False),
+        ("--quiet", False),
+        ("--quiet rules --config all=1", False),
+        ("--quiet all", True),
+        ("-q rules all --cores 1", True),
+        ("--quiet=all", True),
+    ],
+)
+def test_where_snakemake_says_nothing_what_stopped_is_not_said_twice(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, words: str, quiet: bool
+) -> None:
+    monkeypatch.setattr("sys.argv", ["snakemake", *words.split()])
+    ending = Ending("tiny", 1, whole)
+    (whole / "results/tiny/logs/qualify.log").write_text("baseline.cu: does not compile\n")
+    ending.failed = True
+    assert len(ending.lines()) == (not quiet)
 
 
 def test_a_stage_that_left_an_empty_log_has_a_reason_too(whole: Path) -> None:

@@ -13,6 +13,7 @@ from kerneltrial.evidence.lock_page import lock_page
 from kerneltrial.evidence.problem import EvidenceProblem
 from kerneltrial.evidence.receipts import receipt_of, received
 from kerneltrial.evidence.signatures import LOCK, RECEIPT, sign
+from kerneltrial.records.contract import Tolerance
 from kerneltrial.records.receipt import NoReceipt, Receipt
 from kerneltrial.store import journal
 from kerneltrial.store.canonical import canonical, digest
@@ -58,6 +59,10 @@ def test_the_page_says_what_a_reviewer_has_to_know():
                   LOCKED.holdout_commitment, LOCKED.device.name, *LOCKED.files):  # fmt: skip
         assert words in page
     assert max(map(len, page.splitlines())) <= 130
+    read, _ = page.split("EVERY LOCKED KEY")
+    assert len(read.splitlines()) <= 60, "what is to be read is one page"
+    for words in ("by more than 2 %", "not slower by more than 1 %", "within 12 months", " of square_256"):
+        assert words in read
     assert lock_page(LOCKED, TERMS.now) == page.encode()
     assert "EXAMPLE FIGURES" in lock_page(LOCKED, agreed(True)).decode()
 
@@ -67,14 +72,31 @@ def test_the_page_prints_no_empty_value_and_counts_in_words() -> None:
     asked = {**LOCKED.asked, "model": {"base_url": "", "words": [], "name": "m"}}
     page = lock_page(msgspec.structs.replace(LOCKED, asked=asked), once).decode()
     assert "1 iteration of " in page
-    assert "base_url none, name m, words none" in " ".join(page.split())
+    assert "base_url none; name m; words none" in " ".join(page.split())
     assert "2 iterations of " in lock_page(LOCKED, msgspec.structs.replace(TERMS.now, iterations=2)).decode()
     assert not re.search(r"\w ([,;}]|$)|\[\]", page, re.MULTILINE)
 
 
-def test_a_page_of_an_earlier_form_that_was_signed_still_counts(tmp_path, people):
-    page = lock_page(LOCKED, TERMS.now, form=1)
-    assert page.startswith(b"kerneltrial lock page 1: ")
+def test_what_a_policy_waives_is_said_where_it_is_read():
+    policy = msgspec.structs.replace(
+        TERMS.now.policy, waive_vendor=("cublas",), waive_floor=("wide",), accept_unseen=True, require_receipt=False
+    )
+    read, _ = lock_page(LOCKED, msgspec.structs.replace(TERMS.now, policy=policy)).decode().split("BEFORE YOU SIGN")
+    for words in ("waived: cublas", "the card's limit, for wide", "that the cpu device can look", "NO SIGNATURE IS"):
+        assert words in read
+        assert words not in lock_page(LOCKED, TERMS.now).decode()
+
+
+def test_a_tolerance_is_said_in_words():
+    exact = msgspec.structs.replace(LOCKED.contract, tolerances={"C": Tolerance(baseline_factor=Decimal(1))})
+    page = lock_page(msgspec.structs.replace(LOCKED, contract=exact), TERMS.now).decode()
+    assert "C: every bit; at most 1 times the baseline's own error" in page
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_a_page_of_an_earlier_form_that_was_signed_still_counts(form, tmp_path, people):
+    page = lock_page(LOCKED, TERMS.now, form=form)
+    assert page.startswith(f"kerneltrial lock page {form}: ".encode())
     assert page != lock_page(LOCKED, TERMS.now)
     signature = sign(page, people.reviewer, RECEIPT)
     keep(tmp_path, received(LOCKED, TERMS, signature, people.usual, {"lock": "0" * 64}), signature)

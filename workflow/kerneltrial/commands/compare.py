@@ -2,9 +2,11 @@
 
 import argparse
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from kerneltrial.decide import amounts
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.store import envelopes
@@ -17,7 +19,7 @@ Row = tuple[str, str, str]
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
-    """Print what differs in lock and terms, then attempts, best and cost of both."""
+    """Print what came out of both, then what differs in lock and terms."""
     first, second = (_folder(name, root) for name in (given.first, given.second))
     # Trials of one name lie in different places, so that these tell them apart.
     heads = (first.name, second.name) if first.name != second.name else (given.first, given.second)
@@ -35,15 +37,26 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
 
 def rows(first: Path, second: Path) -> Iterator[Row]:
-    """The comparison of two results folders, one row a figure or a field that differs."""
+    """The comparison of two results folders: a row a figure, then a row a field that differs."""
     locks, terms = (tuple(_body(folder, f"{name}.json") for folder in (first, second)) for name in ("lock", "terms"))
-    differing = [*_differences("lock", *map(_identity, locks)), *_differences("terms", *(t["now"] for t in terms))]
-    yield from differing or [("lock and terms", "the same", "the same")]
     asked = [term["now"]["iterations"] for term in terms]
     yield from zip(_NAMES, _figures(first, asked[0]), _figures(second, asked[1]), strict=True)
+    differing = [*_of_locks(*locks), *_differences("terms", *(t["now"] for t in terms))]
+    yield ("", "", "") if differing else ("lock and terms", "the same", "the same")
+    yield from differing
 
 
-_NAMES = ("attempts", "candidates", "right", "tokens in/out", "model USD", "total USD", "best", "outcome", "stopped by")
+_NAMES = (
+    "outcome",
+    "best",
+    "attempts",
+    "candidates",
+    "right",
+    "stopped by",
+    "total cost",
+    "model cost",
+    "tokens in/out",
+)
 
 
 _UNFINISHED = "not finished"
@@ -72,11 +85,22 @@ def _window(text: str, start: int) -> str:
     return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 1]}…"
 
 
+def _of_locks(one: dict[str, Any], other: dict[str, Any]) -> list[Row]:
+    """What differs; of two devices of other names the names alone, as nothing else of them need agree."""
+    found = list(_differences("lock", _identity(one), _identity(other)))
+    if not any(path == "lock.device.name" for path, _, _ in found):
+        return found
+    return [row for row in found if not row[0].startswith("lock.device.fingerprint.")]
+
+
 def _identity(lock: dict[str, Any]) -> dict[str, Any]:
     """A lock without what differs between any two trials, or is said twice."""
-    mine = {"trial", "holdout_commitment", "asked", "contract", "cases", "model", "command"}
-    asked = {key: value for key, value in lock["asked"].items() if key not in ("trial", "proposer", "protocol")}
-    return {**{key: value for key, value in lock.items() if key not in mine}, "asked": asked}
+    mine = {"trial", "holdout_commitment", "asked", "contract", "cases", "model", "command", "device"}
+    left = {key: value for key, value in lock.items() if key not in mine}
+    asked = {key: value for key, value in lock["asked"].items() if key not in ("trial", "protocol") and key not in left}
+    device = lock["device"]
+    named = f"{device['name']} ({device['kind']}, {device['arch']})"
+    return {**left, "asked": asked, "device": {"name": named, "fingerprint": device["fingerprint"]}}
 
 
 def _differences(path: str, one: Any, other: Any) -> Iterator[Row]:
@@ -88,6 +112,8 @@ def _differences(path: str, one: Any, other: Any) -> Iterator[Row]:
 
 
 def _text(value: Any) -> str:
+    if value in ("", [], {}):
+        return "none"
     return value if isinstance(value, str) else canonical(value).decode().strip()
 
 
@@ -104,15 +130,15 @@ def _figures(folder: Path, iterations: int) -> tuple[str, ...]:
     spent = decision["spent"] if decision else costs[-1]["spent"] if costs else None
     proposed = sum(attempt["state"] == "proposed" for attempt in attempts)
     return (
+        decision["outcome"] if decision else _UNFINISHED,
+        _best(decision),
         str(len(attempts)),
         str(proposed),
         str(right),
-        f"{spent['input_tokens']} / {spent['output_tokens']}" if spent else _UNFINISHED,
-        spent["model_usd"] if spent else _UNFINISHED,
-        spent["total_usd"] if spent else _UNFINISHED,
-        _best(decision),
-        decision["outcome"] if decision else _UNFINISHED,
         decision["stop"] if decision else _UNFINISHED,
+        amounts.usd(Decimal(spent["total_usd"])) if spent else _UNFINISHED,
+        amounts.usd(Decimal(spent["model_usd"])) if spent else _UNFINISHED,
+        f"{spent['input_tokens']:,} / {spent['output_tokens']:,}" if spent else _UNFINISHED,
     )
 
 
@@ -123,7 +149,7 @@ def _best(decision: dict[str, Any] | None) -> str:
     if "geometric_mean" not in winner:
         return "none"
     measure = "counts" if winner.get("measure") == "counts" else "time"
-    return f"{winner['geometric_mean']:.3f} x by {measure}, iteration {winner['iteration']}"
+    return f"{amounts.factor(winner['geometric_mean'])} by {measure}, iteration {winner['iteration']}"
 
 
 def _bodies(folder: Path, record: str, iterations: int) -> list[dict[str, Any]]:

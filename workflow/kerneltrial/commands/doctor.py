@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import textwrap
 from pathlib import Path
 
 from kerneltrial.inputs.installing import install
@@ -34,8 +35,10 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     try:
         device = opening.detect()
         print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
-        for name, value in sorted(device.fingerprint.items()):
-            print(f"  {name}: {value}")
+        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(device.fingerprint.items()))
+        print(
+            textwrap.fill(told, 110, initial_indent="  ", subsequent_indent="  ") if told else "  nothing more is known"
+        )
         if device.kind == "cuda":
             print(f"  compute-sanitizer: {_sanitizer()}")
         else:
@@ -43,13 +46,13 @@ def run(_given: argparse.Namespace, root: Path) -> int:
     except DeviceProblem as error:
         print(f"device: {error}")
         missing.append("a device")
-    print("sandbox: " + ", ".join(f"{name}: {state}" for name, state in means.report().items()))
+    print("sandbox: " + "; ".join(f"{name.replace('_', ' ')}: {state}" for name, state in means.report().items()))
     print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
     ready = all((root / name).is_file() for name in ("config.yaml", "Snakefile"))
     wrong = _wrong(root) if ready else ""
     print(f"a trial here (config.yaml and Snakefile): {wrong or ('yes' if ready else 'no')}")
     missing += ["a config without a mistake"] if wrong else []
-    print(f"disk: {shutil.disk_usage(root).free // 2**20} MiB free in {root}")
+    print(f"disk: {shutil.disk_usage(root).free / 2**30:,.1f} GiB free in {root}")
     following = "run `snakemake --cores 1`" if ready else "make a trial with `kerneltrial init DIR`"
     extras = [name for name, lacks in (("gpu", gpu), ("openai", model)) if lacks]
     aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""

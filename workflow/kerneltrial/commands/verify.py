@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from kerneltrial.commands.configuration import read_config
 from kerneltrial.dag.graph import STAGES, record_path, reports, results
@@ -15,6 +16,7 @@ from kerneltrial.evidence.sealed import Brought, Evidence
 from kerneltrial.evidence.verdict import Verdict, counted
 from kerneltrial.inputs.config import Config, read
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.decision import Outcome
 from kerneltrial.records.problem import Problem
 from kerneltrial.store import envelopes
 from kerneltrial.store.plain import require_plain
@@ -137,7 +139,17 @@ def _looked(place: Place, brought: Brought) -> Verdict:
             verdict.note(level, verdict.other_version)
     elif verdict.records and place.config is not None:
         verdict.look("decision", differences(place.config, place.root))
+        verdict.note("decision", _outcome(place))
     return verdict
+
+
+def _outcome(place: Place) -> str:
+    """Which decision it is that was looked at, in the record's own words; a stranger may have written any there."""
+    decided = envelopes.read(place.root / record_path(place.trial, "decide"))
+    if decided is None:
+        return "there is none"
+    outcome = decided.body.get("outcome") if isinstance(decided.body, dict) else None
+    return f"it says {outcome}" if outcome in get_args(Outcome) else "it says none of GO, NO-GO and INCONCLUSIVE"
 
 
 def _evidence(trial: str, root: Path, bundle: bool) -> Evidence:

@@ -8,8 +8,10 @@ import atexit
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from kerneltrial.dag import graph
 
@@ -41,9 +43,21 @@ class Ending:
 
     def _stopped(self) -> Sequence[str]:
         """One line a stage that failed in this run, from its log; a coarse clock of files may lag by a tick."""
+        if quiet(sys.argv):
+            return ()  # nothing stands between these lines and those that the stages printed themselves
         logs = sorted((self._root / graph.results(self._trial) / "logs").glob("*.log"))
         told = [(log.stem, log.read_text().strip()) for log in logs if log.stat().st_mtime >= self._started - 0.02]
         return [f"{stage} stopped: {line or _SILENT}" for stage, line in told if line != "done"]
+
+
+def quiet(arguments: Sequence[str]) -> bool:
+    """Whether Snakemake was asked to print nothing of its own: `--quiet all`."""
+    for place, argument in enumerate(arguments):
+        if argument in ("--quiet", "-q"):
+            following = takewhile(lambda word: not word.startswith("-"), arguments[place + 1 :])
+            if "all" in following:
+                return True
+    return "--quiet=all" in arguments
 
 
 def verdict(trial: str, root: Path) -> Sequence[str]:
@@ -57,8 +71,17 @@ def verdict(trial: str, root: Path) -> Sequence[str]:
         outcome, meaning = str(summary["outcome"]), str(summary["meaning"])
         counts = summary.get("counts", {})
         attempts, proposed = counts.get("attempts", 0), counts.get("proposed", 0)
+        rules = _rules(summary)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
     nothing = f"nothing was judged: no attempt ({attempts}) gave a candidate; the report's reasons say why"
     judged = () if proposed or not attempts else (nothing,)
-    return (f"{outcome}: {meaning}", *judged, f"report: {graph.reports(trial)}/report.html")
+    return (f"{outcome}: {meaning}", *rules, *judged, f"report: {graph.reports(trial)}/report.html")
+
+
+def _rules(summary: Mapping[str, Any]) -> Sequence[str]:
+    """The rules that the verdict hangs on: those that failed, else those that are unknown; nothing where all passed."""
+    for state, key in (("failed", "failed_rules"), ("unknown", "unknown_rules")):
+        if names := [str(name) for name in summary.get(key, ())]:
+            return (f"{state}: {', '.join(names)}",)
+    return ()
