@@ -43,6 +43,7 @@ def test_a_trial_in_which_nothing_was_judged_says_so(whole: Path, proposed: int,
     [
         (["prize"], ["own_terms"], "failed: prize"),
         ([], ["own_terms", "reviewer_receipt"], "unknown: own_terms, reviewer_receipt"),
+        ([], list("abcdefg"), "unknown: a, b, c, d, e and 2 more"),
     ],
 )
 def test_the_rules_that_the_verdict_hangs_on_are_named(whole: Path, failed: list, unknown: list, line: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kerneltrial.dag import graph
 
+_NAMED = 5  # rules that the last lines name
 _SILENT = "its process ended without a word, as one that is killed does; run the same command again"
 
 
@@ -83,5 +84,6 @@ def _rules(summary: Mapping[str, Any]) -> Sequence[str]:
     """The rules that the verdict hangs on: those that failed, else those that are unknown; nothing where all passed."""
     for state, key in (("failed", "failed_rules"), ("unknown", "unknown_rules")):
         if names := [str(name) for name in summary.get(key, ())]:
-            return (f"{state}: {', '.join(names)}",)
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            return (f"{state}: {', '.join(names[:_NAMED])}{more}",)
     return ()
