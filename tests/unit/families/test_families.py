@@ -10,6 +10,8 @@ from family_court import CLONE, NO_CARD, Family, names
 
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.trial import check_workload
+from kerneltrial.propose.history import History
+from kerneltrial.propose.proposer import Draft
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.validation import Validated
 from kerneltrial.store.canonical import digest
@@ -60,8 +62,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     ),
     "rmsnorm_residual_f32": ({"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "EARLY": 0},),
     "matmul_large_f32": (
-        {"BM": 64, "BN": 64, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 2, "SPLIT": 4, "BAND": 8, "AHEAD": 1},
-        {"BM": 64, "BN": 128, "BK": 8, "TN": 16, "STAGES": 3, "RESIDENT": 4, "SPLIT": 0, "BAND": 1, "AHEAD": 0},
+        {"BM": 64, "BN": 64, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 2, "SPLIT": 4, "BAND": 8, "SQUARES": 1},
+        {"BM": 64, "BN": 128, "BK": 8, "TN": 16, "STAGES": 3, "RESIDENT": 4, "SPLIT": 0, "BAND": 1, "SQUARES": 0},
     ),
     "matmul_bf16": (
         {
@@ -122,12 +124,31 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
 
 def test_blocks_that_end_one_tile_and_begin_the_next_leave_two_partial_tiles() -> None:
     family = Family("matmul_large_f32", checks="bounds")
-    parameters = {"BM": 64, "BN": 128, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 1, "SPLIT": 0, "BAND": 1, "AHEAD": 1}
+    parameters = {"BM": 64, "BN": 128, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 1, "SPLIT": 0, "BAND": 1, "SQUARES": 1}
     assert parameters in family.space.configurations
     judge = family.judge(family.small, 0)
     runs = next(case for case in family.small.cases if case.name == "runs")
     outcome = family.verdict(judge, parameters, (runs,))
     assert isinstance(outcome, Validated), outcome
+
+
+ON_CARD = sorted((CLONE / "trials" / "on_card").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", ON_CARD, ids=lambda path: path.stem)
+def test_a_trial_for_a_card_has_its_familys_files_and_begins_with_its_seeds(path: Path) -> None:
+    family = Family(path.stem, file=path)
+    assert {family.config.contract, family.config.space} == {
+        Family(path.stem).config.contract,
+        Family(path.stem).config.space,
+    }
+    check_workload(family.config.workload, family.cases)
+    correctness = {case.name: case.dimensions for case in Family(path.stem).small.cases}
+    assert {case.name: case.dimensions for case in family.small.cases} == correctness
+    count = family.config.candidates_per_iteration
+    drafts = open_search(CLONE / family.config.space, family.cases, NO_CARD, 1).propose(History(0, 0, ()), count)
+    seeds = [seed.parameters for seed in family.space.file.seeds]
+    assert [draft.origin.parameters for draft in drafts if isinstance(draft, Draft)] == seeds[:count]
 
 
 CANDIDATES = sorted(path for name in FAMILIES for path in (CLONE / "kernels" / name / "candidates").glob("*.cu"))
