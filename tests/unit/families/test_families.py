@@ -124,7 +124,17 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
 
 def test_blocks_that_end_one_tile_and_begin_the_next_leave_two_partial_tiles() -> None:
     family = Family("matmul_large_f32", checks="bounds")
-    parameters = {"BM": 64, "BN": 128, "BK": 8, "TN": 8, "STAGES": 1, "RESIDENT": 1, "SPLIT": 0, "BAND": 1, "SQUARES": 1}
+    parameters = {
+        "BM": 64,
+        "BN": 128,
+        "BK": 8,
+        "TN": 8,
+        "STAGES": 1,
+        "RESIDENT": 1,
+        "SPLIT": 0,
+        "BAND": 1,
+        "SQUARES": 1,
+    }
     assert parameters in family.space.configurations
     judge = family.judge(family.small, 0)
     runs = next(case for case in family.small.cases if case.name == "runs")
