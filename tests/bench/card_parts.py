@@ -110,10 +110,12 @@ PARTS: tuple[Part, ...] = (
     Part("matmul_search", _TRIAL + "--set candidates_per_iteration=16", 110, (
         _SPEEDUP, Figure("7 x 16 over cuBLAS", r"against cublas: ([\d.]+)×", least=1.12),
     ), needs=("snakemake",)),
-    Part("tests_timing", _tests("timing", "runner", "vendors", "ceilings", "compilers"), 60, _PASSED),
-    Part("tests_run", _tests("run", "faults", "fences", "cooperative"), 40, _PASSED, beside=True),
-    Part("tests_tools", _tests("sanitizer", "hopper", "profiler"), 60, _PASSED, beside=True),
-    Part("tests_ways", _tests("export", "proposers"), 60, _PASSED, beside=True),
+    Part(
+        "tests_timing",
+        _tests("timing", "runner", "vendors", "ceilings", "compilers", "profiler", "proposers", "faults"), 90, _PASSED,
+    ),
+    Part("tests_run", _tests("run", "fences", "cooperative", "export"), 60, _PASSED, beside=True),
+    Part("tests_tools", _tests("sanitizer", "hopper"), 60, _PASSED, beside=True),
     Part(
         "exploits",
         "{python} tests/bench/exploits_on_gpu.py --sanitizers --strictly --workers 8 --to {out}/exploits.json", 180,
