@@ -30,8 +30,8 @@ class Figure:
 class Part:
     """One command. `beside`: nothing is timed in it, so it may run beside its neighbours in the table that say so too.
 
-    `needs` are modules, and programs behind a colon (`:ncu`); `after` are parts whose folders the words name. It is
-    killed with its process group after `limit_s` seconds; 0 stands for half as long again as expected, and 30.
+    `needs` are modules, and programs behind a colon (`:ssh-keygen`); `after` are parts whose folders the words name. It
+    is killed with its process group after `limit_s` seconds; 0 stands for half as long again as expected, and 30.
     """
 
     name: str
@@ -97,7 +97,7 @@ PARTS: tuple[Part, ...] = (
             Figure("figures judged", r"^(\d+) figures are judged"),
             Figure("figures further off than asked", r"are judged, (\d+) further off", most=0),
         ),
-        needs=(":ncu", "cupti"),
+        needs=("cupti",),
     ),
     Part("families", "{python} tests/bench/families_on_gpu.py", 245, (
         Figure("geometric mean over torch.compile", r"^Geometric mean without.* warm: ([\d.]+) x torch", least=1.3),
@@ -125,7 +125,7 @@ PARTS: tuple[Part, ...] = (
             Figure("honest twins that pass", r"'twin passed': (\d+)"),
             Figure("honest twins refused", r"'twin NOT PASSED': (\d+)", most=0),
         ),
-        needs=(":compute-sanitizer",), beside=True,
+        beside=True,
     ),
     Part("tests_beyond", _tests("beyond"), 200, _PASSED, beside=True),
     Part(
@@ -135,7 +135,6 @@ PARTS: tuple[Part, ...] = (
             Figure("one candidate with four sanitizers, s", r"^median on cuda: .*'wall': ([\d.]+)", most=15),
             Figure("the sanitizers of that, s", r"^median on cuda: .*'sanitizers': ([\d.]+)"),
         ),
-        needs=(":compute-sanitizer",),
     ),
     Part("validation_plain", "{python} tests/bench/validation_cost.py --device cuda --configurations 8", 15, (
         Figure("one candidate, s", r"^median on cuda: .*'wall': ([\d.]+)", most=1.5),

@@ -1,6 +1,6 @@
 """Do the trial's clocks agree with the hardware? Every clock beside an independent CUPTI script and ncu.
 
-    PYTHONPATH=workflow python tests/bench/fidelity.py [--ncu ncu] [--rounds 20]
+    PYTHONPATH=workflow python tests/bench/fidelity.py [--ncu PATH] [--rounds 20]
 
 For each kernel of `fidelity_kernels`, warm and cold: microseconds by CUPTI records of a separate process (the witness),
 by each clock of the trial, and by ncu. The witness launches on a stream, and once more in a graph: a plan of two
@@ -27,6 +27,7 @@ from typing import Any
 from fidelity_kernels import Subject, binaries, subjects
 from fidelity_witness import PLACEMENTS, PROFILED
 
+from kerneltrial.devices.cuda import profiler
 from kerneltrial.devices.cuda.clocks import batch_graph, rough_us
 from kerneltrial.devices.cuda.device import CudaDevice, load_module, open_cuda
 from kerneltrial.devices.cuda.probe import probe
@@ -45,7 +46,7 @@ Figures = dict[str, tuple[float, float]]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--ncu", default="", help="the program; empty: where a trial finds it")
     parser.add_argument("--rounds", type=int, default=20)
     arguments = parser.parse_args()
     table: dict[str, Figures] = {subject.name: {} for subject in subjects()}
@@ -55,7 +56,8 @@ def main() -> int:
         for way, figures in ways.items():
             table[name][WITNESSES[way]] = (figures[0], figures[1])
         spreads[name] = (ways["stream"][2], ways["stream"][3])
-    profiled = {mode: by_ncu(arguments.ncu, mode, notes) for mode in ("none", "all")}
+    ncu = arguments.ncu or ncu_here()
+    profiled = {mode: by_ncu(ncu, mode, notes) for mode in ("none", "all")}
     for name in table:
         if name in profiled["none"] and name in profiled["all"]:
             table[name]["ncu"] = (profiled["none"][name], profiled["all"][name])
@@ -99,6 +101,14 @@ def witness(notes: list[str]) -> dict[str, dict[str, list[float]]]:
         notes.append(f"no witness: {done.stderr.strip().splitlines()[-1:]}")
         return {}
     return dict(json.loads(done.stdout))
+
+
+def ncu_here() -> str:
+    """Where a trial finds ncu, else its name."""
+    try:
+        return profiler._found()
+    except profiler.Absent:
+        return "ncu"
 
 
 def by_ncu(ncu: str, cache: str, notes: list[str]) -> dict[str, float]:
