@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerneltrial.inputs.file_keys import FILE_KEYS
 from kerneltrial.store.signed import Signed
 
 LOCKED_KEYS = (
@@ -23,20 +24,6 @@ LOCKED_KEYS = (
     "stop",
     "application",
     "end_to_end",
-)
-FILE_KEYS = (
-    "contract",
-    "baseline",
-    "cases",
-    "oracle",
-    "reference",
-    "holdout",
-    "space",
-    "candidates",
-    "replies",
-    "program",
-    "reviewers",
-    "application",
 )
 TERMS_KEYS = ("iterations", "policy", "prices", "workload")
 

@@ -13,9 +13,10 @@ from msgspec import Meta
 from kerneltrial.inputs.addresses import is_address
 from kerneltrial.inputs.cost_sheet import with_sheet
 from kerneltrial.inputs.documents import parse, read_document, to_record
+from kerneltrial.inputs.file_keys import FILE_KEYS
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.inputs.sources import FILE_KEYS, FOLDERS, leads_out, sources
+from kerneltrial.inputs.sources import FOLDERS, leads_out, sources
 from kerneltrial.records.application import EndToEndAsked
 from kerneltrial.records.asking import Command, Model
 from kerneltrial.records.candidate import Language

@@ -4,23 +4,9 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from kerneltrial.inputs.documents import read_document
+from kerneltrial.inputs.file_keys import FILE_KEYS
 from kerneltrial.inputs.plans import plan_path
 from kerneltrial.inputs.problem import InputProblem
-
-FILE_KEYS = (
-    "contract",
-    "baseline",
-    "cases",
-    "oracle",
-    "reference",
-    "holdout",
-    "space",
-    "candidates",
-    "replies",
-    "program",
-    "reviewers",
-    "application",
-)
 
 FOLDERS = {"candidates": "files", "replies": "replay", "program": "command"}  # and the proposers that use them
 

@@ -77,16 +77,7 @@ class Answers:
         contract = self._setup.contract
         values = generate(contract, case, draw, self._setup.folder)
         answer = self._setup.oracle.answer(contract, values, case.dimensions, case.name)
-        expected = tuple(
-            Expected(
-                name=output.name,
-                dtype=output.dtype,
-                want=answer.outputs[output.name],
-                terms=answer.terms.get(output.name),
-                tolerance=contract.tolerances[output.name],
-            )
-            for output in contract.outputs
-        )
+        expected = Expected.of(contract, answer)
         size = sum(v.nbytes for v in values.values()) + sum(
             e.want.nbytes + (0 if e.terms is None else e.terms.nbytes) for e in expected
         )

@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.inputs.dtypes import smallest
+from kerneltrial.inputs.oracle import Answer
 from kerneltrial.judge.patterns import Mask, describe, describe_values
 from kerneltrial.judge.precision import Floats, epsilon, is_float, rounded, ulps_apart
-from kerneltrial.records.contract import Tolerance
+from kerneltrial.records.contract import Contract, Tolerance
 from kerneltrial.records.plan import DType
 from kerneltrial.records.reason import Finding, Reason
 
@@ -60,6 +61,20 @@ class Expected:
     want: NDArray[Any]
     terms: NDArray[np.float64] | None
     tolerance: Tolerance
+
+    @classmethod
+    def of(cls, contract: Contract, answer: Answer) -> "tuple[Expected, ...]":
+        """The oracle's answer, output by output as the contract names them."""
+        return tuple(
+            cls(
+                name=output.name,
+                dtype=output.dtype,
+                want=answer.outputs[output.name],
+                terms=answer.terms.get(output.name),
+                tolerance=contract.tolerances[output.name],
+            )
+            for output in contract.outputs
+        )
 
     @cached_property
     def rule(self) -> Rule:

@@ -36,18 +36,7 @@ def _best_case(job: Job, lock: Lock, kernel: tuple[Candidate, str], case: Case, 
     contract, (best, source) = lock.contract, kernel
     values = generate(contract, case, 0, job.source("cases").parent)
     answer = trusted.answer(contract, values, case.dimensions)
-    expected = {
-        output.name: kept(
-            Expected(
-                name=output.name,
-                dtype=output.dtype,
-                want=answer.outputs[output.name],
-                terms=answer.terms.get(output.name),
-                tolerance=contract.tolerances[output.name],
-            )
-        )
-        for output in contract.outputs
-    }
+    expected = {output.name: kept(output) for output in Expected.of(contract, answer)}
     return BestCase(
         schema_version=1,
         trial=lock.trial,
