@@ -48,4 +48,8 @@ def _log(given: argparse.Namespace, line: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--stem"]:
+        from kerneltrial.commands import stem
+
+        stem.serve(sys.argv[2:])  # returns in the process of a stage
     attended.leave(attended.run(main))

@@ -13,6 +13,10 @@ RUN = prepared.prepare(
 TRIAL = RUN.trial
 
 
+onstart:
+    RUN.import_ahead()
+
+
 onerror:
     RUN.ending.failed = True  # what stopped is said again, last
 

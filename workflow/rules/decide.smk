@@ -15,7 +15,7 @@ rule confirm:
         code=RUN.code("confirm"),
         given=given("confirm"),
     shell:
-        "exec {sys.executable} -m kerneltrial confirm --config {RUN.config_path}"
+        "exec {RUN.stage} confirm --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -30,7 +30,7 @@ rule decide:
         code=RUN.code("decide"),
         given=given("decide"),
     shell:
-        "exec {sys.executable} -m kerneltrial decide --config {RUN.config_path}"
+        "exec {RUN.stage} decide --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -45,5 +45,5 @@ rule report:
         code=RUN.code("report"),
         given=given("report"),
     shell:
-        "exec {sys.executable} -m kerneltrial report --config {RUN.config_path}"
+        "exec {RUN.stage} report --config {RUN.config_path}"
         " --code {params.code} --log {log}"

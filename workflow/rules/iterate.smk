@@ -14,7 +14,7 @@ rule propose:
         code=RUN.code("propose"),
         given=given("propose"),
     shell:
-        "exec {sys.executable} -m kerneltrial propose --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} propose --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -29,7 +29,7 @@ rule build:
         code=RUN.code("build"),
         given=given("build"),
     shell:
-        "exec {sys.executable} -m kerneltrial build --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} build --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -47,7 +47,7 @@ rule validate:
         code=RUN.code("validate"),
         given=given("validate"),
     shell:
-        "exec {sys.executable} -m kerneltrial validate --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} validate --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -66,7 +66,7 @@ rule time:
         code=RUN.code("time"),
         given=given("time"),
     shell:
-        "exec {sys.executable} -m kerneltrial time --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} time --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -84,7 +84,7 @@ rule holdout:
         code=RUN.code("holdout"),
         given=given("holdout"),
     shell:
-        "exec {sys.executable} -m kerneltrial holdout --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} holdout --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"
 
 
@@ -99,5 +99,5 @@ rule cost:
         code=RUN.code("cost"),
         given=given("cost"),
     shell:
-        "exec {sys.executable} -m kerneltrial cost --iteration {wildcards.i} --config {RUN.config_path}"
+        "exec {RUN.stage} cost --iteration {wildcards.i} --config {RUN.config_path}"
         " --code {params.code} --log {log}"

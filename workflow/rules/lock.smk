@@ -13,7 +13,7 @@ rule lock:
         code=RUN.code("lock"),
         given=given("lock"),
     shell:
-        "exec {sys.executable} -m kerneltrial lock --config {RUN.config_path} --code {params.code} --log {log}"
+        "exec {RUN.stage} lock --config {RUN.config_path} --code {params.code} --log {log}"
 
 
 rule terms:
@@ -28,7 +28,7 @@ rule terms:
         code=RUN.code("terms"),
         given=given("terms"),
     shell:
-        "exec {sys.executable} -m kerneltrial terms --config {RUN.config_path} --code {params.code} --log {log}"
+        "exec {RUN.stage} terms --config {RUN.config_path} --code {params.code} --log {log}"
 
 
 rule qualify:
@@ -45,7 +45,7 @@ rule qualify:
         code=RUN.code("qualify"),
         given=given("qualify"),
     shell:
-        "exec {sys.executable} -m kerneltrial qualify --config {RUN.config_path} --code {params.code} --log {log}"
+        "exec {RUN.stage} qualify --config {RUN.config_path} --code {params.code} --log {log}"
 
 
 rule prize:
@@ -60,4 +60,4 @@ rule prize:
         code=RUN.code("prize"),
         given=given("prize"),
     shell:
-        "exec {sys.executable} -m kerneltrial prize --config {RUN.config_path} --code {params.code} --log {log}"
+        "exec {RUN.stage} prize --config {RUN.config_path} --code {params.code} --log {log}"

@@ -17,7 +17,7 @@ from kerneltrial.build.problem import BuildProblem
 from kerneltrial.records.build import Built, Cubin, NotBuilt
 from kerneltrial.records.plan import Scratch
 from kerneltrial.records.reason import Reason
-from kerneltrial.sandbox import libc
+from kerneltrial.sandbox import kept, libc
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.store.objects import Objects
@@ -310,9 +310,13 @@ def test_a_source_comes_out_alike_whatever_the_process_did_before(
     space = (Path(__file__).parents[3] / "kernels/matmul_f32/space.cu").read_bytes()
     options = ("--gpu-architecture=sm_90a", "--std=c++17", "--generate-line-info")
     made: dict[int, set[bytes]] = {number: set() for number in range(len(SENSITIVE))}
-    befores = ((), ("decimal",), ("numpy",), *((f"before_the_compiler:seed{seed}",) for seed in range(5)))
+    befores = ((), ("decimal",), ("numpy",), *((f"before_the_compiler:seed{seed}",) for seed in range(5)), (), ())
+    names = preload({"cuda_cpp"})
     for turn, before in enumerate(befores):
-        with Nursery((*before, *preload({"cuda_cpp"}))) as nursery:
+        if turn == len(befores) - 2:  # the last two are forked from one kept process
+            kept.keep(names)
+        with Nursery((*before, *names)) as nursery:
+            assert (nursery._server is None) == (names in kept._kept)
             compilers = Compilers(nursery, "sm_90a", LIMITS)
             order = sorted(made, reverse=turn % 2 == 1)
             for number in order:
@@ -320,4 +324,5 @@ def test_a_source_comes_out_alike_whatever_the_process_did_before(
                 reply = compilers.nvrtc(defines.encode() + space, options, Headers((), {}))
                 assert isinstance(reply, Compiled), reply
                 made[number].add(reply.ptx + reply.cubin)
+    kept._kept.pop(names).close()
     assert [len(texts) for texts in made.values()] == [1] * len(SENSITIVE)

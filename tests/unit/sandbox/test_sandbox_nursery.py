@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kerneltrial.sandbox import libc
+from kerneltrial.sandbox import kept, libc
 from kerneltrial.sandbox.conversation import Conversation, Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
@@ -15,10 +15,19 @@ from kerneltrial.sandbox.problem import SandboxProblem
 LIMITS = Limits(wall_s=20, cpu_s=10, memory_bytes=1 << 27)
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
+@pytest.fixture(scope="module", params=["own", "kept"])
+def nursery(request: pytest.FixtureRequest) -> Iterator[Nursery]:
+    """One with a clean process of its own, and one whose process was forked from a kept one."""
+    if request.param == "own":
+        with Nursery(["sandbox_children"]) as opened:
+            yield opened
+        return
+    names = ("sandbox_children", "json")
+    kept.keep(names)
     with Nursery(["sandbox_children"]) as opened:
+        assert opened._server is None, "it started a process of its own"
         yield opened
+    kept._kept.pop(names).close()  # the kept process ends then
 
 
 def child(nursery: Nursery, function: str, limits: Limits = LIMITS, longest: int = 1 << 20) -> Conversation:

@@ -25,9 +25,9 @@ def only_run(folder: Path) -> bool:
     return True
 
 
-def announce_run() -> None:
-    """Tell the stages that this process starts who their run is."""
-    os.environ[_RUN] = str(os.getpid())
+def announce_run(process: int | None = None) -> None:
+    """Tell the stages that this process starts who their run is: this process, or another that they die with."""
+    os.environ[_RUN] = str(process or os.getpid())
 
 
 def under_run() -> bool:

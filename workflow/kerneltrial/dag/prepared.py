@@ -1,13 +1,16 @@
 """What the Snakefile asks for: a checked config, the lock held, stale records set aside, and paths for rules."""
 
+import contextlib
+import importlib
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kerneltrial.dag import closure, freshness, graph, guard, locked
+from kerneltrial.dag import closure, freshness, graph, guard, locked, stem
 from kerneltrial.dag.asked import readable, stop
 from kerneltrial.dag.ending import Ending
 from kerneltrial.dag.environment import say_where_expired
@@ -48,6 +51,13 @@ class Prepared:
         """The files of each group; they are read once, as every job asks."""
         return sources(self.config, self.root)
 
+    def import_ahead(self) -> None:
+        """Import what Snakemake will want when its first job has ended, while it waits for that job.
+
+        It looks whether a rule's param is a table, and imports pandas for that, where pandas is installed.
+        """
+        threading.Thread(target=_import_pandas, daemon=True).start()
+
     def inputs(self, stage: str, iteration: int) -> list[str]:
         names = [path for group in graph.STAGES[stage].sources for path in self.files.get(group, ())]
         names += graph.record_inputs(self.trial, stage, iteration, self.iterations)
@@ -60,6 +70,11 @@ class Prepared:
     def log(self, stage: str) -> str:
         suffix = "-{i}" if graph.STAGES[stage].loop else ""
         return f"{graph.results(self.trial)}/logs/{stage}{suffix}.log"
+
+    @property
+    def stage(self) -> str:
+        """How a rule's shell line starts a stage."""
+        return stem.command()
 
     def share(self, percent: int) -> int:
         """The part of the card that a job asks for: 100 where it times, less where others may be beside it.
@@ -81,6 +96,11 @@ class Prepared:
 
     def given(self, stage: str) -> str:
         return canonical(self.config.slice(graph.STAGES[stage].reads)).decode().strip()
+
+
+def _import_pandas() -> None:
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pandas")
 
 
 def prepare(
@@ -120,6 +140,9 @@ def _ready(run: Prepared) -> None:
     write_atomic(run.root / run.config_path, canonical(builtins(run.config)))
     freshness.tidy(run.config, run.root)
     say_where_expired(run.trial, run.root)  # what measures refuses by itself
+    records = (graph.record_path(run.trial, stage, i) for stage, i in graph.jobs(run.iterations))
+    if not all((run.root / record).is_file() for record in records):
+        stem.begin("cuda" if run.cards else "cpu", run.config_path, run.root)
 
 
 def _foretell(run: Prepared) -> None:

@@ -1,6 +1,8 @@
 """YAML and JSON files as JSON types, and JSON types as records, with errors that a person can act on."""
 
+import copy
 import datetime
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -44,7 +46,12 @@ def read_document(path: Path) -> Any:
 
 
 def parse(text: str) -> Any:
-    """Return YAML text in JSON types; raises `InputProblem` with line and column."""
+    """Return YAML text in JSON types; raises `InputProblem` with line and column. A text is looked through once."""
+    return copy.deepcopy(_parsed(text))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
     from kerneltrial.inputs.yaml_text import parsed  # most jobs read JSON alone
 
     return parsed(text)

@@ -35,7 +35,7 @@ def probe() -> Means:
 @functools.cache
 def _probed() -> Means:
     """The same from any process: a fresh one tries."""
-    from kerneltrial.sandbox.nursery import environment
+    from kerneltrial.sandbox.environment import environment
 
     words = [sys.executable, "-P", "-m", "kerneltrial.sandbox.means"]
     done = subprocess.run(words, env=environment(), capture_output=True, timeout=60, check=True)

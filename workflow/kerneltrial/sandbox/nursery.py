@@ -1,10 +1,8 @@
 """The nursery: one clean process from which limited children are forked, in milliseconds each."""
 
 import contextlib
-import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -13,25 +11,13 @@ from typing import Self
 
 import msgspec
 
-from kerneltrial.sandbox import framing, libc
+from kerneltrial.sandbox import framing, kept
 from kerneltrial.sandbox.conversation import Conversation
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.sandbox.supervisor import Opening
 
 _READY_S = 120.0
-_KEPT = (
-    "CONDA_PREFIX",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "LD_LIBRARY_PATH",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONPYCACHEPREFIX",
-)
 
 
 class Nursery:
@@ -51,26 +37,16 @@ class Nursery:
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        ours, theirs = socket.socketpair()
-        # The kernel ties "dies with its parent" to the thread that forks, so only the main thread asks for it; the
-        # server ends by itself too when its socket closes.
-        dies = threading.current_thread() is threading.main_thread()
-        with theirs, libc.fixed_addresses() if self._fixed else contextlib.nullcontext():
-            self._server = subprocess.Popen(
-                [
-                    *(sys.executable, "-P", "-m", "kerneltrial.sandbox.server"),
-                    *(str(theirs.fileno()), str(os.getpid()), "1" if dies else "0", *self._preload),
-                ],
-                env=environment(),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        self._control = ours
+        self._control = kept.take(self._preload) if self._fixed else None
+        if self._control is None:
+            self._start()
         return self
+
+    def _start(self) -> None:
+        """Start a clean process of one's own."""
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._server = kept.launch(theirs, self._preload, fixed=self._fixed)
 
     def open(
         self, function: str, argument: bytes, limits: Limits, view: View, longest_reply: int = 1 << 28
@@ -98,20 +74,31 @@ class Nursery:
         if self._control is None:
             raise SandboxProblem("sandbox: the nursery is not open; use it as a context manager")
         if not self._ready:
-            try:
-                told = framing.receive(self._control, 1 << 16, time.monotonic() + _READY_S)
-            except (framing.Closed, TimeoutError):
-                told = b"it ended or hung before it was ready"
+            told = self._told()
+            if told and self._server is None:  # the kept process could not: one's own says why
+                self._control.close()
+                self._start()
+                told = self._told()
             if told:
                 raise SandboxProblem(f"sandbox: the nursery cannot start: {told.decode(errors='replace')}")
             self._ready = True
             self._control.settimeout(None)
         return self._control
 
+    def _told(self) -> bytes:
+        """What the clean process says when it is ready: nothing, or what went wrong."""
+        assert self._control is not None
+        try:
+            return framing.receive(self._control, 1 << 16, time.monotonic() + _READY_S)
+        except (framing.Closed, TimeoutError):
+            return b"it ended or hung before it was ready"
+
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._control is not None:
+            if self._server is None and self._ready:
+                kept.settle(self._control)
             self._control.close()
             self._control = None
         if self._server is not None:
@@ -123,20 +110,3 @@ class Nursery:
                 self._server.kill()
                 self._server.wait()
             self._server = None
-
-
-def environment() -> dict[str, str]:
-    """The clean environment: what Python and the CUDA libraries need to be found, and nothing else."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    paths = [path for path in sys.path if path and os.path.isdir(path)]
-    return kept | {
-        "CUDA_CACHE_DISABLE": "1",
-        "HOME": "/nonexistent",
-        "LANG": "C.UTF-8",
-        "OPENBLAS_NUM_THREADS": "1",  # a process with threads is not to be forked
-        "OMP_NUM_THREADS": "1",
-        "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join(paths),
-        "TZ": "UTC",
-    }

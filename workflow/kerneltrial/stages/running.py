@@ -17,6 +17,7 @@ from kerneltrial.evidence import chain
 from kerneltrial.inputs.config import Config
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
+from kerneltrial.sandbox import spent
 from kerneltrial.stages import card, early
 from kerneltrial.stages.job import Job
 from kerneltrial.store import envelopes, journal
@@ -106,7 +107,7 @@ def _read(root: Path, path: str, stage: str) -> bytes:
 
 def _usage(wall_s: float, device_s: float) -> Usage:
     own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime + spent.seconds()
     return Usage(
         wall_s=_seconds(wall_s),
         cpu_s=_seconds(cpu_s),
