@@ -1,8 +1,10 @@
 """compute-sanitizer's word in a verdict: a fault ends it, what was not looked at stays unchecked, and only then."""
 
+import threading
+
 import msgspec
 import pytest
-from judge_doubles import PTX, FakeRunner, binary, built, cases, contract, plan, setup
+from judge_doubles import PTX, FakeRunner, binary, built, cases, contract, multiply, plan, setup
 
 from kerneltrial.judge.validation import Further, Judge
 from kerneltrial.records.reason import Finding, Reason
@@ -47,6 +49,40 @@ def test_clean_tools_are_checks_of_their_own_and_leave_nothing_of_theirs_uncheck
     _, call, values = asked[0]
     assert {buffer.name for buffer in call.buffers} == {"A", "B", "C"}
     assert values["A"].shape == next(buffer.shape for buffer in call.buffers if buffer.name == "A")
+
+
+class Telling(Tools):
+    def __init__(self, **words) -> None:
+        super().__init__(**words)
+        self.event = threading.Event()
+
+    def __call__(self, binary, asked):
+        self.event.set()
+        return super().__call__(binary, asked)
+
+
+def test_at_once_tools_look_while_the_device_judges_and_the_verdict_is_the_same(tmp_path):
+    race = Finding(reason=Reason.SHARED_RACE, detail="racecheck, cases a: Error: Race reported")
+    for words in ({}, {"racecheck": {"findings": (race,)}}):
+        tools = Telling(**words)
+        judge = Judge(setup(tmp_path))
+
+        def held(inputs, buffers, state, asked=tools.event):
+            assert asked.wait(60.0), "the tools were not asked while the device judged"
+            multiply(inputs, buffers, state)
+
+        runner = FakeRunner(held, unchecked=NONE_LOOKED)
+        outcome = judge.judge_candidate(built(), binary(), plan(), runner, Further(sanitizes=tools, at_once=True))
+        assert outcome == judged(tmp_path, Tools(**words))
+
+
+def test_at_once_a_wrong_candidate_stays_what_it_is(tmp_path):
+    judge = Judge(setup(tmp_path))
+    tools = Tools()
+    further = Further(sanitizes=tools, at_once=True)
+    outcome = judge.judge_candidate(built(), binary(), plan(), FakeRunner(lambda *_: None), further)
+    assert isinstance(outcome, Invalid)
+    assert outcome == judged(tmp_path, None, FakeRunner(lambda *_: None))
 
 
 def test_without_tools_a_verdict_is_what_it_was(tmp_path):

@@ -38,14 +38,13 @@ class Looker:
     answers: Answers
     sanitizes: Sanitizes
 
-    def look(self, outcome: Validated, subject: Subject, cases: Sequence[Case]) -> Validated | Invalid:
-        """The outcome with the tools' word: invalid where one found a fault."""
+    def look(self, subject: Subject, cases: Sequence[Case]) -> tuple[Sanitized, tuple[Finding, ...]]:
+        """What the tools say of the subject, and what they did not look at; `with_word` puts that into an outcome."""
         by_name = {case.name: case for case in cases}
         sized = [self._sized(subject, case) for case in cases]
         chosen = choose(sized)
         asked = [(s.case, s.call, self.answers.drawn(by_name[s.case], 0).values) for s in chosen]
-        said = doubted(self.sanitizes(subject.binary, asked), subject.binary.ptx)
-        return with_word(outcome, said, _left_out(sized, chosen))
+        return doubted(self.sanitizes(subject.binary, asked), subject.binary.ptx), _left_out(sized, chosen)
 
     def _sized(self, subject: Subject, case: Case) -> Sized:
         contract = self.setup.contract

@@ -16,12 +16,12 @@ from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.far import far_cases, out_of_reach
 from kerneltrial.inputs.resolve import PlanProblem
+from kerneltrial.judge import sanitizing
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.beyond import Room, beyond_int32
 from kerneltrial.judge.casework import CaseWork, turns
 from kerneltrial.judge.domain import uncovered
 from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
-from kerneltrial.judge.sanitizing import Looker
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Sanitizes, Subject
 from kerneltrial.judge.strict import with_word
@@ -50,11 +50,16 @@ CHECKS = (
 
 @dataclass(frozen=True)
 class Further:
-    """What is dear: compute-sanitizer; the `cpu` device beside a card; a case of more than 2**31 elements."""
+    """What is dear: compute-sanitizer; the `cpu` device beside a card; a case of more than 2**31 elements.
+
+    `at_once`: compute-sanitizer looks while the device judges, and not only after that: for a candidate that was right
+    before, so that it is hardly in vain.
+    """
 
     sanitizes: Sanitizes | None = None
     strict: RunsCalls | None = None
     room: Room | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,12 +132,22 @@ class Judge:
         return with_word(outcome, strict, left_out) if isinstance(outcome, Validated) else outcome
 
     def _judged(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
-        outcome = self.judge_subject(built.candidate, subject, self.cases)
-        if further.sanitizes is not None and isinstance(outcome, Validated):
-            outcome = Looker(self.setup, self.answers, further.sanitizes).look(outcome, subject, self._near)
+        outcome = self._judged_and_sanitized(built, subject, further)
         if further.room is not None and isinstance(outcome, Validated):
             outcome = beyond_int32(self.setup, subject, outcome, further.room)
         return outcome
+
+    def _judged_and_sanitized(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
+        """By the device, and by compute-sanitizer what is right there."""
+        if further.sanitizes is None:
+            return self.judge_subject(built.candidate, subject, self.cases)
+        looker = sanitizing.Looker(self.setup, self.answers, further.sanitizes)
+        with ThreadPoolExecutor(1) as pool:
+            early = pool.submit(looker.look, subject, self._near) if further.at_once else None
+            outcome = self.judge_subject(built.candidate, subject, self.cases)
+            if not isinstance(outcome, Validated):
+                return outcome
+            return sanitizing.with_word(outcome, *(early.result() if early else looker.look(subject, self._near)))
 
     @property
     def _near(self) -> tuple[Case, ...]:

@@ -11,6 +11,7 @@ from kerneltrial.decide.winner import choose_winner
 from kerneltrial.devices.device import Refused, Samples
 from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.holdout import sealed_seed
+from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.beyond import CHECK as BEYOND
 from kerneltrial.judge.validation import Further, Judge
 from kerneltrial.measure.confirm import enough, figures
@@ -62,8 +63,12 @@ def run(job: Job) -> Confirmation:
         return Confirmation(outcome=winner)
     candidate, built = _chosen(job, winner)
     with ground(job) as g, contextlib.ExitStack() as children:
+        own = children.enter_context(
+            g.runner()
+        )  # the baseline's, whose answers the timed launches are held against too
+        own.begin()
         waiting = _begun(g, Kernel(built=built, plan=candidate.plan), children)
-        again = _judged_again(g, candidate, built)
+        again = _judged_again(g, candidate, built, own)
         findings = again.findings
         if g.lock.device.kind == "cpu":
             counted = NotTimed(
@@ -71,7 +76,7 @@ def run(job: Job) -> Confirmation:
             )
             confirmed = Confirmation(outcome=counted)
         else:
-            confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), findings, waiting)
+            confirmed = _timed_again(g, Kernel(built=built, plan=candidate.plan), again, waiting)
         pair = (_baseline(g), Kernel(built=built, plan=candidate.plan))
         return msgspec.structs.replace(
             confirmed,
@@ -83,11 +88,15 @@ def run(job: Job) -> Confirmation:
 
 @dataclasses.dataclass(frozen=True)
 class Again:
-    """What is wrong with the winner on fresh values, and what the dear checks looked at or left open."""
+    """What is wrong with the winner on fresh values, and what the dear checks looked at or left open.
+
+    `answers` are those on the fresh values, which the timed launches get too.
+    """
 
     findings: tuple[Finding, ...]
     checks: tuple[str, ...]
     unchecked: tuple[Finding, ...]
+    answers: Answers
 
 
 def _baseline(g: Ground) -> Kernel:
@@ -112,25 +121,25 @@ def _chosen(job: Job, winner: Winner) -> tuple[Candidate, Built]:
     return candidate, built
 
 
-def _judged_again(g: Ground, candidate: Candidate, built: Built) -> Again:
+def _judged_again(g: Ground, candidate: Candidate, built: Built, own: Runner) -> Again:
     """The winner judged again, on fresh values and, where the protocol asks for it, by dearer means."""
     qualification = g.job.record("qualify", Qualification)
-    with g.runner() as own, g.runner() as runner, strictly(g, winner=True) as looks, looks.runner() as strict:
-        for child in (own, runner):
-            child.begin()  # devices open while the judge makes ready
+    with g.runner() as runner, strictly(g, winner=True) as looks, looks.runner() as strict:
+        runner.begin()  # devices open while the judge makes ready
         setup = g.setup(g.baseline(qualification, own))
         salt = read_salt(g.job)
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
-        further = Further(sanitizes=sanitizer_of(g, winner=True), strict=strict, room=room_of(g))
+        further = Further(sanitizer_of(g, winner=True), strict, room_of(g), at_once=True)
         outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
     findings: tuple[Finding, ...] = ()
     if isinstance(outcome, Invalid | Unchecked):
         findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
-    if further == Further() or isinstance(outcome, Unchecked):
-        return Again(findings=findings, checks=(), unchecked=())
+    nothing_dear = further == Further(at_once=True)
+    if nothing_dear or isinstance(outcome, Unchecked):
+        return Again(findings=findings, checks=(), unchecked=(), answers=judge.answers)
     checks = tuple(check for check in outcome.checks if check in (*TOOLS, CPU_DEVICE, BEYOND))
-    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked)
+    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked, answers=judge.answers)
 
 
 def _fresh(case: Case, salt: bytes, winner: str) -> Case:
@@ -156,14 +165,13 @@ def _fresh_cases(g: Ground, winner: Kernel) -> list[Case]:
     return [_fresh(case, read_salt(g.job), winner.built.candidate) for case in performance_cases(g)]
 
 
-def _timed_again(g: Ground, winner: Kernel, findings: tuple[Finding, ...], waiting: Sequence[Runner]) -> Confirmation:
+def _timed_again(g: Ground, winner: Kernel, again: Again, waiting: Sequence[Runner]) -> Confirmation:
     """Every performance case in several fresh processes, processes outermost, so that drift falls on all cases."""
-    qualification = g.job.record("qualify", Qualification)
+    answers, findings = again.answers, again.findings
     pair = (_baseline(g), winner)
     cases = _fresh_cases(g, winner)
     drawn: dict[str, list[Stored[Drawn]]] = {case.name: [] for case in cases}
     with contextlib.ExitStack() as children:
-        answers = Judge(g.setup(g.baseline(qualification, children.enter_context(g.runner())))).answers
         chooser, *first = waiting
         fresh: list[Runner] = []
         chosen = Asked(CHOICE)

@@ -187,17 +187,12 @@ def floors_of(g: Ground) -> Mapping[str, Floor | NoFloor]:
     return performance.floors if isinstance(performance, BaselineLatency) else {}
 
 
-def ceilings_of(g: Ground) -> Ceilings | NoCeilings:
-    """What the card does at most: measured once for a device of this fingerprint."""
-    with contextlib.ExitStack() as runners:
-
-        def draw() -> Ceilings:
-            return runners.enter_context(g.runner()).ceilings()
-
-        try:
-            return g.job.measurements.once({"ceilings": g.lock.device}, draw, Ceilings).value
-        except Refused as refused:
-            return NoCeilings(why=str(refused))
+def ceilings_of(g: Ground, runner: Runner) -> Ceilings | NoCeilings:
+    """What the card does at most: measured once for a device of this fingerprint, in a fresh child."""
+    try:
+        return g.job.measurements.once({"ceilings": g.lock.device}, runner.ceilings, Ceilings).value
+    except Refused as refused:
+        return NoCeilings(why=str(refused))
 
 
 def input_sets(g: Ground, case: Case) -> Sequence[Values]:

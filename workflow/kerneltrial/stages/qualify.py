@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltrial.build import given
@@ -37,6 +38,14 @@ _COMPILER = preload({"cuda_cpp"})
 _KERNELS = ("baseline", "reference")
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """Processes that have run nothing: what times the baseline, and what measures the card's ceilings."""
+
+    times: Runner
+    ceilings: Runner
+
+
 def run(job: Job) -> Qualification:
     """Compile baseline and reference, try the null candidates, measure the baseline.
 
@@ -48,15 +57,17 @@ def run(job: Job) -> Qualification:
     lock = job.record("lock", Lock)
     with torch_of(job, lock) as torch, ground(job, shelved=True) as g, contextlib.ExitStack() as children:
         runners = {group: children.enter_context(g.runner()) for group in _KERNELS if job.sources[group]}
+        fresh = Fresh(*(children.enter_context(g.runner()) for _ in range(2)))
         if lock.device.kind == "cuda":
-            for runner in runners.values():
-                runner.begin()  # the card is opened while compilers work
-        return _qualified(g, _compiled(job, lock), runners, torch)
+            for runner in (*runners.values(), fresh.times, fresh.ceilings):
+                runner.begin()  # the card is opened while compilers work; what measures is idle until all are judged
+        return _qualified(g, _compiled(job, lock), runners, (torch, fresh))
 
 
 def _qualified(
-    g: Ground, kernels: Mapping[str, Kernel], runners: Mapping[str, Runner], torch: Torch | None
+    g: Ground, kernels: Mapping[str, Kernel], runners: Mapping[str, Runner], opened: tuple[Torch | None, Fresh]
 ) -> Qualification:
+    torch, fresh = opened
     subjects = {
         group: Subject(binary_of(kernel.built, g.job.objects), kernel.plan, kernel.built.abi, runners[group])
         for group, kernel in kernels.items()
@@ -65,7 +76,7 @@ def _qualified(
     judge = Judge(g.setup(subjects["baseline"]))
     qualified: Qualified = qualify(judge, baseline.built.candidate, subjects.get("reference"))
     errors = judge.answers.baseline_errors((case, judge.draws(case)) for case in judge.cases)
-    performance = _performance(g, baseline, judge.answers)
+    performance = _performance(g, baseline, judge.answers, fresh)
     compilers = compilers_of(g, baseline, judge.answers, torch)
     profile = profile_of(g, baseline)
     return Qualification(
@@ -115,7 +126,7 @@ def refusal(built: NotBuilt, path: Path) -> str:
     return f"{built.reason.value}: {words}; correct {files}"
 
 
-def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLatency | BaselineCounts:
+def _performance(g: Ground, baseline: Kernel, answers: Answers, fresh: Fresh) -> BaselineLatency | BaselineCounts:
     """The baseline's own figures: timed beside itself, or counted."""
     try:
         if g.lock.device.kind == "cpu":
@@ -124,11 +135,11 @@ def _performance(g: Ground, baseline: Kernel, answers: Answers) -> BaselineLaten
                 cases={name: score(stored.value) for name, stored in counts.items()},
                 samples={name: stored.digest for name, stored in counts.items()},
             )
-        timed = samples_of(g, (baseline, baseline), performance_cases(g), answers, Asked())
+        timed = samples_of(g, (baseline, baseline), performance_cases(g), answers, Asked(runner=fresh.times))
         for stored in timed.values():
             if stored.value.faults:
                 raise InputProblem(f"the baseline is wrong when it is timed: {stored.value.faults[0].detail}")
-        ceilings = ceilings_of(g)
+        ceilings = ceilings_of(g, fresh.ceilings)
         return BaselineLatency(
             cases={name: latency_us(stored.value.samples, ("a", "a2")) for name, stored in timed.items()},
             samples={name: stored.digest for name, stored in timed.items()},
