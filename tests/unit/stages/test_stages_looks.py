@@ -104,7 +104,9 @@ def confirmed(ground, monkeypatch, spread: float, **more):
     with contextlib.ExitStack() as children:
         waiting = confirm._begun(ground, kernel, children)
         assert all(child.begun and not child.device_asked for child in waiting)  # the card opens, and nobody waits
-        again = confirm.Again(findings=(), checks=(), unchecked=(), answers="those of the judgement")
+        own = children.enter_context(Child())
+        answers = "those of the judgement"
+        again = confirm.Again(findings=(), checks=(), unchecked=(), answers=answers, own=own)
         return confirm._timed_again(ground, kernel, again, waiting), asked
 
 
@@ -120,8 +122,8 @@ def test_a_quiet_card_needs_one_look_and_a_noisy_one_all(ground, monkeypatch, sp
     assert all(how.clocks == {SQUARE: "graph", WIDE: "graph"} for how in asked[1:])
     assert all(how.algorithms == {SQUARE: 2, WIDE: 2} for how in asked[1:])
     assert all(child.closed for child in Child.opened)
-    assert len(Child.opened) == 1 + processes  # that which chooses a clock, and the rest
-    assert all(child.device_asked for child in Child.opened)
+    assert len(Child.opened) == 1 + 1 + processes  # that which chooses a clock, the baseline's, and the rest
+    assert [child.device_asked for child in Child.opened] == [True] * 6 + [False] + [True] * (processes - 5)
     again = figures(
         {case: [drawn(spread, case, p).samples for p in range(processes)] for case in (SQUARE, WIDE)},
         {case: [f"{p:064x}" for p in range(processes)] for case in (SQUARE, WIDE)},

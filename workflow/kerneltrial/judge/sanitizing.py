@@ -9,9 +9,10 @@ a race where there is none. So where a candidate has such barriers its word is d
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,6 +26,8 @@ from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.sanitizer import Looked, NotLooked, Sanitized, not_run
 from kerneltrial.records.validation import Invalid, Validated
 
+R = TypeVar("R")
+
 BUDGET_OPERATIONS: Final = 40_000_000  # of the cases that are looked at, by the contract's count
 ONCE_OPERATIONS: Final = 1_000_000_000  # of a case that is looked at since it is the cheapest of its kernels
 _ARRIVES: Final = re.compile(r"\b(?:bar|barrier)(?:\.cta)?\.arrive\b")
@@ -37,6 +40,17 @@ class Looker:
     setup: JudgeSetup
     answers: Answers
     sanitizes: Sanitizes
+
+    def after(
+        self, judge: Callable[[], Validated | R], subject: Subject, cases: Sequence[Case], *, at_once: bool
+    ) -> Validated | Invalid | R:
+        """What `judge` says, with the tools' word where all was right; `at_once` they look while it judges."""
+        with ThreadPoolExecutor(1) as pool:
+            early = pool.submit(self.look, subject, cases) if at_once else None
+            outcome = judge()
+            if not isinstance(outcome, Validated):
+                return outcome
+            return with_word(outcome, *(early.result() if early else self.look(subject, cases)))
 
     def look(self, subject: Subject, cases: Sequence[Case]) -> tuple[Sanitized, tuple[Finding, ...]]:
         """What the tools say of the subject, and what they did not look at; `with_word` puts that into an outcome."""

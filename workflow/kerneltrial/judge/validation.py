@@ -4,6 +4,7 @@ Far shapes come last and are run once: a tile makes much work of a thin call, an
 """
 
 import copy
+import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,22 +133,15 @@ class Judge:
         return with_word(outcome, strict, left_out) if isinstance(outcome, Validated) else outcome
 
     def _judged(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
-        outcome = self._judged_and_sanitized(built, subject, further)
+        judged = functools.partial(self.judge_subject, built.candidate, subject, self.cases)
+        if further.sanitizes is None:
+            outcome = judged()
+        else:
+            looker = sanitizing.Looker(self.setup, self.answers, further.sanitizes)
+            outcome = looker.after(judged, subject, self._near, at_once=further.at_once)
         if further.room is not None and isinstance(outcome, Validated):
             outcome = beyond_int32(self.setup, subject, outcome, further.room)
         return outcome
-
-    def _judged_and_sanitized(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:
-        """By the device, and by compute-sanitizer what is right there."""
-        if further.sanitizes is None:
-            return self.judge_subject(built.candidate, subject, self.cases)
-        looker = sanitizing.Looker(self.setup, self.answers, further.sanitizes)
-        with ThreadPoolExecutor(1) as pool:
-            early = pool.submit(looker.look, subject, self._near) if further.at_once else None
-            outcome = self.judge_subject(built.candidate, subject, self.cases)
-            if not isinstance(outcome, Validated):
-                return outcome
-            return sanitizing.with_word(outcome, *(early.result() if early else looker.look(subject, self._near)))
 
     @property
     def _near(self) -> tuple[Case, ...]:

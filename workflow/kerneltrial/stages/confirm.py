@@ -63,9 +63,7 @@ def run(job: Job) -> Confirmation:
         return Confirmation(outcome=winner)
     candidate, built = _chosen(job, winner)
     with ground(job) as g, contextlib.ExitStack() as children:
-        own = children.enter_context(
-            g.runner()
-        )  # the baseline's, whose answers the timed launches are held against too
+        own = children.enter_context(g.runner())  # the baseline's: what is timed is held against its answers too
         own.begin()
         waiting = _begun(g, Kernel(built=built, plan=candidate.plan), children)
         again = _judged_again(g, candidate, built, own)
@@ -90,13 +88,14 @@ def run(job: Job) -> Confirmation:
 class Again:
     """What is wrong with the winner on fresh values, and what the dear checks looked at or left open.
 
-    `answers` are those on the fresh values, which the timed launches get too.
+    `answers` are those on the fresh values, which the timed launches get too; `own` is the baseline's child.
     """
 
     findings: tuple[Finding, ...]
     checks: tuple[str, ...]
     unchecked: tuple[Finding, ...]
     answers: Answers
+    own: Runner
 
 
 def _baseline(g: Ground) -> Kernel:
@@ -137,9 +136,9 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built, own: Runner) ->
         findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
     nothing_dear = further == Further(at_once=True)
     if nothing_dear or isinstance(outcome, Unchecked):
-        return Again(findings=findings, checks=(), unchecked=(), answers=judge.answers)
+        return Again(findings=findings, checks=(), unchecked=(), answers=judge.answers, own=own)
     checks = tuple(check for check in outcome.checks if check in (*TOOLS, CPU_DEVICE, BEYOND))
-    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked, answers=judge.answers)
+    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked, answers=judge.answers, own=own)
 
 
 def _fresh(case: Case, salt: bytes, winner: str) -> Case:
@@ -191,7 +190,7 @@ def _timed_again(g: Ground, winner: Kernel, again: Again, waiting: Sequence[Runn
                     drawn[name].append(stored)
                 if enough(_samples(drawn), g.lock.protocol):
                     break
-            fresh.append(chooser)
+            fresh += [chooser, again.own]
             in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
         except Refused as refused:
             found = (*findings, refused.finding)

@@ -4,9 +4,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from types import TracebackType
+from typing import Final, Self, TypeVar
 
 from kerneltrial.devices.device import Binary, Conditions, Run, Values
 from kerneltrial.devices.preloading import preload
@@ -23,6 +24,8 @@ from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.code_folder import CodeFolder, machine_code_of
 from kerneltrial.stages.job import Job
 from kerneltrial.store.objects import Objects
+
+_CLOSERS: Final = 16  # at once
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -119,6 +122,29 @@ def candidates_and_builds(job: Job) -> list[tuple[Candidate, Built | None]]:
         build = builds[candidate.id]
         found.append((candidate, build if isinstance(build, Built) else None))
     return found
+
+
+class Closing:
+    """Closes runners side by side and beside what goes on, as a GPU takes a while over each; its end waits for all."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_CLOSERS)
+        self._closed: list[Future[None]] = []
+
+    def soon(self, *runners: Runner) -> None:
+        """Have runners closed that nothing more is asked of."""
+        self._closed += [self._pool.submit(runner.close) for runner in runners]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+        if kind is None:
+            for one in self._closed:
+                one.result()
 
 
 def in_parallel(work: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:

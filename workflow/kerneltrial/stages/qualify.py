@@ -29,7 +29,7 @@ from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.nursery import Nursery
 from kerneltrial.stages.compilers import compilers_of, torch_of
 from kerneltrial.stages.compiling import open_builder, open_given
-from kerneltrial.stages.ground import Ground, binary_of, ground, in_parallel
+from kerneltrial.stages.ground import Closing, Ground, binary_of, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, ceilings_of, counts_of, performance_cases, samples_of
 from kerneltrial.stages.profiling import profile_of
@@ -61,7 +61,10 @@ def run(job: Job) -> Qualification:
         if lock.device.kind == "cuda":
             for runner in (*runners.values(), fresh.times, fresh.ceilings):
                 runner.begin()  # the card is opened while compilers work; what measures is idle until all are judged
-        return _qualified(g, _compiled(job, lock), runners, (torch, fresh))
+        qualified = _qualified(g, _compiled(job, lock), runners, (torch, fresh))
+        with Closing() as closing:
+            closing.soon(*runners.values(), fresh.times, fresh.ceilings)
+        return qualified
 
 
 def _qualified(

@@ -7,7 +7,7 @@ from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.records.reason import Skipped
 from kerneltrial.records.validation import SkippedCandidate, Validation
-from kerneltrial.stages.ground import binary_of, candidates_and_builds, ground, in_parallel
+from kerneltrial.stages.ground import Closing, binary_of, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.sanitizing import sanitizer_of
 from kerneltrial.stages.strictly import strictly
@@ -21,7 +21,7 @@ def run(job: Job) -> Validation:
     refused = {b.candidate: b for b in job.record("build", Build).candidates if isinstance(b, NotBuilt)}
     if len(refused) == len(pairs):
         return Validation(candidates=tuple(_skipped(refused[c.id]) for c, _ in pairs))
-    with ground(job, shelved=True) as g, strictly(g) as looks, g.runner() as own:
+    with ground(job, shelved=True) as g, strictly(g) as looks, g.runner() as own, Closing() as closing:
         runners = [g.runner() for _ in pairs]
         for runner, (_, built) in zip(runners[:WORKERS], pairs, strict=False):
             if built is not None:
@@ -33,12 +33,16 @@ def run(job: Job) -> Validation:
             runner, (candidate, built) = pair
             if built is None:
                 return _skipped(refused[candidate.id])
-            with runner, looks.runner() as strict:
+            with looks.runner() as strict:
                 further = Further(sanitizes=sanitizer_of(g), strict=strict)
                 binary = binary_of(built, g.job.objects)
-                return judge.judge_candidate(built, binary, candidate.plan, runner, further)
+                outcome = judge.judge_candidate(built, binary, candidate.plan, runner, further)
+            closing.soon(runner)
+            return outcome
 
-        return Validation(candidates=tuple(in_parallel(one, list(zip(runners, pairs, strict=True)), WORKERS)))
+        outcomes = in_parallel(one, list(zip(runners, pairs, strict=True)), WORKERS)
+        closing.soon(own)
+        return Validation(candidates=tuple(outcomes))
 
 
 def _skipped(refused: NotBuilt) -> SkippedCandidate:
