@@ -14,6 +14,7 @@ import pytest
 from kerneltrial.commands import stem as commanded
 from kerneltrial.dag import stem
 from kerneltrial.inputs import documents
+from kerneltrial.report import page
 
 HAND_OVER = Path(stem.__file__).with_name("hand_over.py")
 WAIT_S = 60.0
@@ -205,11 +206,13 @@ def test_a_death_anywhere_ends_the_stage(tmp_path: Path, runs: list[Run], whom: 
         assert "was ended; run the same command again" in run.told()
 
 
-def test_the_documents_of_the_trial_are_parsed_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_parsed_and_templates_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
     documents._parsed.cache_clear()
+    page._environment.cache_clear()
     commanded._read(Path("config.yaml"))
     parsed_ahead = documents._parsed.cache_info().misses
+    assert {"page.html.j2", "verdict.html.j2"} <= {name for _, name in page._environment("en").cache}
     contract = documents.read_document(Path("kernels/matmul_f32/contract.yaml"))
     assert documents._parsed.cache_info().misses == parsed_ahead
     contract["arguments"].clear()  # what one reader does to its own is not seen by the next

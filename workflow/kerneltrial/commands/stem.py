@@ -178,11 +178,14 @@ class _Stem:
 
 
 def _read(config: Path) -> None:
-    """Parse the trial's documents: their texts are known then, and a stage that finds another text parses that."""
+    """Parse the trial's documents, and compile the report's templates; a stage that finds another text parses that."""
     from kerneltrial.inputs.config import read, sources
     from kerneltrial.inputs.documents import read_document
+    from kerneltrial.report.page import compile_templates
 
-    for paths in sources(read(config, {}, Path()), Path()).values():
+    asked = read(config, {}, Path())
+    compile_templates(asked.report.language)
+    for paths in sources(asked, Path()).values():
         for path in map(Path, paths):
             if path.suffix == ".yaml":
                 read_document(path)

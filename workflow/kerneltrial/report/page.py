@@ -1,5 +1,6 @@
 """The page: one HTML file without network, rendered from records. Everything that is put in is escaped."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from kerneltrial.decide import amounts
@@ -78,6 +79,14 @@ def page(inputs: ReportInputs, table: "pd.DataFrame", drawing: str) -> str:
     )
 
 
+def compile_templates(language: Language) -> None:
+    """Compile what `page` is made with, so that it finds that done."""
+    environment = _environment(language)
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
+
+
+@functools.lru_cache(maxsize=2)
 def _environment(language: Language) -> "jinja2.Environment":
     import jinja2
 
