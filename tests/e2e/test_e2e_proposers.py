@@ -272,6 +272,46 @@ def test_a_model_may_write_python_where_the_config_admits_it(tmp_path, make_tria
     assert judged["state"] == "valid"
 
 
+HUNGRY = {"input_tokens": 100_000, "output_tokens": 1_000}  # more than the worst case: the server says what it charges
+BUDGETS = {"budget_calls": 3, "budget_tokens": 300_000, "budget_usd": "0.62"}
+SAID = {
+    "budget_calls": "3 of 3 calls were made",
+    "budget_tokens": "303000 of 300000 tokens were used, and the next call may use ",
+    "budget_usd": "0.630000 of 0.62 USD were used, and the next call may cost ",
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_budget_that_runs_out_within_an_iteration_ends_the_proposing_and_the_trial_goes_on(
+    tmp_path, make_trial, monkeypatch, name
+):
+    trial = make_trial(tmp_path / "home")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    sources = [LOOP, STRAIGHT, LOOP + "// again\n"]
+    script = [responses(text(source, "good", "ceil_div(n, 128)"), usage=HUNGRY) for source in sources]
+    with serving(*script) as server:
+        ask(trial, server)
+        trial.config(candidates_per_iteration=2, iterations=4)
+        model = {"name": "m", "base_url": server.url, "api": "responses", "max_output_tokens": 1000}
+        trial.config(model={**model, name: BUDGETS[name]})
+        judging = {"lock", "terms", "qualify", "prize", "propose", "build", "validate", "time"}
+        stages = None if name == "budget_usd" else judging
+        play(trial, stages, iterations=4 if stages is None else 3)
+    assert len(server.seen) == 3
+    first, second, *rest = (proposal["attempts"] for proposal in bodies(trial, "proposal"))
+    assert [attempt["state"] for attempt in first] == ["proposed", "proposed"]
+    assert [attempt["state"] for attempt in second] == ["proposed", "unusable"]
+    assert second[1]["reason"] == "budget_spent"
+    assert second[1]["detail"].startswith(SAID[name])
+    assert rest
+    assert all(attempts == [second[1]] for attempts in rest)
+    if stages is None:
+        summary = json.loads((trial.folder / "reports/tiny/summary.json").read_bytes())
+        assert summary["stop"]["reason"] == "budget"
+        assert bodies(trial, "cost")[-1]["spent"]["model_usd"] == "0.63"
+
+
 # Profile, write, compile, verify, repeat: what it does next follows from what the try before it told.
 AGENT = """
 import json, pathlib, subprocess
