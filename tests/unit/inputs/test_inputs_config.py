@@ -126,6 +126,12 @@ def test_an_address_that_is_none_is_said_before_any_job(trial: Any, url: str) ->
     assert "user" not in line.partition(";")[0]
 
 
+def test_a_key_where_the_name_of_its_variable_belongs_is_not_repeated(trial: Any) -> None:
+    line = problem(trial, {"model": {"key_variable": "sk-proj-abcdefghij0123456789"}})
+    assert line.startswith("config.yaml: model.key_variable: no name of a variable")
+    assert "sk-proj" not in line
+
+
 @pytest.mark.parametrize("url", ["http://localhost:8000/v1", "https://[::1]:8443/v1", "https://bücher.example/v1"])
 def test_an_address_of_a_server_is_taken(trial: Any, url: str) -> None:
     assert read(trial.path("config.yaml"), {"model": {"base_url": url}}).model.base_url == url

@@ -140,6 +140,7 @@ def check_files(config: Config, folder: Path, where: str) -> None:
 
 
 def _converted(document: dict[str, Any], where: str) -> Config:
+    _require_a_name(document.get("model"), where)
     config = to_record(document, Config, where)
     if len(set(config.languages)) != len(config.languages):
         raise InputProblem(f"{where}: languages: {list(config.languages)} names one twice")
@@ -148,6 +149,16 @@ def _converted(document: dict[str, Any], where: str) -> Config:
         raise InputProblem(f"{where}: the key {needed!r} is missing, and proposer {config.proposer} needs it")
     _check_asking(config, where)
     return config
+
+
+def _require_a_name(model: object, where: str) -> None:
+    """Where a key itself was written, the line does not repeat it, as it would be kept in logs."""
+    named = model.get("key_variable", "K") if isinstance(model, Mapping) else "K"
+    if not (isinstance(named, str) and named.isidentifier() and named.isascii()):
+        raise InputProblem(
+            f"{where}: model.key_variable: no name of a variable stands there; name the environment variable that "
+            "holds the key, such as OPENAI_API_KEY, and write the key itself nowhere"
+        )
 
 
 def _check_asking(config: Config, where: str) -> None:
