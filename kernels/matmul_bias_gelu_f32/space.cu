@@ -280,60 +280,61 @@ struct Source {
             to[0] = a[i].x, to[LDA] = a[i].y, to[2 * LDA] = a[i].z, to[3 * LDA] = a[i].w;
 #pragma unroll
         for (int i = 0; i < B_LOADS; ++i)
-            *reinterpret_cast<float4*>(Bs + (threadIdx.x + i * THREADS) * 4) = b[i];
+            *reinterpret_cast<float4*>(Bs + (threadIdx.x + i * THREADS) * 4) = make_float4(b[i].y, b[i].x, b[i].w, b[i].z);
     }
 };
 
 __device__ __forceinline__ void unpack(float* to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
 
-__device__ __forceinline__ void read_b(float (&b)[TN], const float* Bs, int column, int d) {
-#pragma unroll
-    for (int j = 0; j < TN; j += 4) unpack(b + j, *reinterpret_cast<const float4*>(Bs + d * BN + column + j * 8));
-}
-
-// What a thread multiplies at one depth: 8 values of A's column, TN of B's row. A lies turned.
+// What a thread multiplies at one depth: 8 values of A's column, TN of B's row, of which neighbours have changed places: a
+// sum and its factor of B then lie in different banks of the register file.
 struct Fragment {
     float a[8], b[TN];
 
-    __device__ __forceinline__ void read(const float* As, const float* Bs, int row, int column, int d) {
-        unpack(a, *reinterpret_cast<const float4*>(As + d * LDA + row));
-        unpack(a + 4, *reinterpret_cast<const float4*>(As + d * LDA + row + 16));
-        read_b(b, Bs, column, d);
+    __device__ __forceinline__ void read(const float* As, const float* Bs, int d) {
+        unpack(a, *reinterpret_cast<const float4*>(As + d * LDA));
+        unpack(a + 4, *reinterpret_cast<const float4*>(As + d * LDA + 16));
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) unpack(b + j, *reinterpret_cast<const float4*>(Bs + d * BN + j * 8));
     }
 };
 
+// Row by row, there and back, odd rows first: workflow/adr/0048-large-products.md says why.
 __device__ __forceinline__ void multiply(float (&c)[8][TN], const Fragment& f) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
+    for (int r = 0; r < 8; ++r)
 #pragma unroll
-        for (int j = 0; j < TN; ++j) c[i][j] += f.a[i] * f.b[j];
+        for (int t = 0; t < TN; ++t) {
+            const int i = r ^ 1, j = r % 2 ? TN - 1 - t : t;
+            c[i][j] += f.a[i] * f.b[j ^ 1];
+        }
 }
 
 __device__ __forceinline__ float4 add(float4 x, float4 y) {
     return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
 }
 
-// One step, of the tile AT, while the next goes through registers to the other one.
-template <int AT, bool WHOLE>
+// One step of the tiles at `a` and `b`, while the next, where there is MORE, goes through registers to the other ones, which
+// lie `away` from them.
+template <bool MORE, bool WHOLE>
 __device__ __forceinline__ void step_by_registers(float (&c)[8][TN], Source<WHOLE>& source, Fragment (&f)[2],
-                                                  float* As, float* Bs, int row, int column, bool more) {
-    const float *a = As + AT * A_FLOATS, *b = Bs + AT * B_FLOATS;
-    float *next_a = As + (1 - AT) * A_FLOATS, *next_b = Bs + (1 - AT) * B_FLOATS;
-    if (more) source.load();
+                                                  const float* a, const float* b, float* As, float* Bs, int away) {
+    if (MORE) source.load();
 #pragma unroll
     for (int d = 0; d < BK; ++d) {
         if (d + 1 < BK) {
-            f[(d + 1) % 2].read(a, b, row, column, d + 1);
-        } else if (more) {
-            source.store(next_a, next_b);
+            f[(d + 1) % 2].read(a, b, d + 1);
+        } else if (MORE) {
+            source.store(As, Bs);
             __syncthreads();
-            f[0].read(next_a, next_b, row, column, 0);
+            f[0].read(a + away, b + away, 0);
         }
         multiply(c, f[d % 2]);
     }
 }
 
-// `steps` steps along k, the next one through registers; by twos, so that each tile is at a fixed place.
+// `steps` steps along k, the next one through registers; the last one by itself, which leaves the compiler free in where the
+// loop keeps its sums.
 template <bool WHOLE>
 __device__ __forceinline__ void sum_by_registers(float (&c)[8][TN], Source<WHOLE>& source, float* As, float* Bs, int row,
                                                  int column, int steps) {
@@ -341,11 +342,15 @@ __device__ __forceinline__ void sum_by_registers(float (&c)[8][TN], Source<WHOLE
     source.load();
     source.store(As, Bs);
     __syncthreads();
-    f[0].read(As, Bs, row, column, 0);
-    for (int s = 0; s < steps; s += 2) {
-        step_by_registers<0>(c, source, f, As, Bs, row, column, s + 1 < steps);
-        if (s + 1 < steps) step_by_registers<1>(c, source, f, As, Bs, row, column, s + 2 < steps);
+    const float *a = As + row, *b = Bs + column;
+    f[0].read(a, b, 0);
+    int away = A_FLOATS + B_FLOATS;
+#pragma unroll 1
+    for (int s = 1; s < steps; ++s) {
+        step_by_registers<true>(c, source, f, a, b, As + away, Bs + away, away);
+        a += away, b += away, As += away, Bs += away, away = -away;
     }
+    step_by_registers<false>(c, source, f, a, b, As, Bs, away);
 }
 
 // Adds the splits of a tile in order; returns true in the block that came last, whose c is the sum.
@@ -380,12 +385,13 @@ __device__ __forceinline__ bool join(float (&c)[8][TN], float4* partial, int* ti
 template <bool WHOLE>
 __device__ __forceinline__ void tile(const float* a, const float* b, const float* __restrict__ bias, float* c,
                                      float4* partial, int* tickets, int m, int n, int k) {
-    __shared__ __align__(16) float As[2 * A_FLOATS];
-    __shared__ __align__(16) float Bs[2 * B_FLOATS];
+    __shared__ __align__(16) float tiles[2 * (A_FLOATS + B_FLOATS)];
+    float *As = tiles, *Bs = tiles + A_FLOATS;
     const int steps = (k + BK - 1) / BK, splits = gridDim.z, row0 = blockIdx.y * BM, column0 = blockIdx.x * BN;
     const int first = blockIdx.z * steps / splits, last = (blockIdx.z + 1) * steps / splits;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int row = warp / WARPS_N * 32 + lane / 8 * 4, column = warp % WARPS_N * 8 * TN + lane % 8 * 4;
+    // Neighbours read the same of B, next but one neighbours the same of A: half as many passes of shared memory.
+    const int row = warp / WARPS_N * 32 + (lane / 16 * 2 + lane % 2) * 4, column = warp % WARPS_N * 8 * TN + lane / 2 % 8 * 4;
     float sums[8][TN];
 #pragma unroll
     for (int i = 0; i < 8; ++i)
