@@ -99,7 +99,7 @@ PARTS: tuple[Part, ...] = (
         ),
         needs=("cupti",),
     ),
-    Part("families", "{python} tests/bench/families_on_gpu.py", 245, (
+    Part("families", "{python} tests/bench/families_on_gpu.py --limit 24", 245, (
         Figure("geometric mean over torch.compile", r"^Geometric mean without.* warm: ([\d.]+) x torch", least=1.3),
         Figure("geometric mean over eager", r"^Geometric mean without.* warm: .* ([\d.]+) x eager", least=2.2),
         Figure("goals missed", r"^(\d+) of \d+ goals missed", most=0),
@@ -107,7 +107,7 @@ PARTS: tuple[Part, ...] = (
     Part("wgmma", "{python} tests/bench/wgmma_on_gpu.py", 45, (
         Figure("bf16 and f16 at 4096, over cuBLAS", r"^best at 4096: .*\(([\d.]+)\)", least=0.75),
     ), needs=("torch",)),
-    Part("matmul_search", _TRIAL + "--set candidates_per_iteration=16", 110, (
+    Part("matmul_search", _TRIAL + "--set candidates_per_iteration=16", 150, (
         _SPEEDUP, Figure("7 x 16 over cuBLAS", r"against cublas: ([\d.]+)×", least=1.12),
     ), needs=("snakemake",)),
     Part(
@@ -148,7 +148,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         "numba_space",
         _TRIAL + "--set space=kernels/matmul_f32/space_numba.yaml --set languages=[numba_cuda]",
-        90, (_SPEEDUP, _VENDOR), needs=("snakemake",),
+        100, (_SPEEDUP, _VENDOR), needs=("snakemake",),
     ),
     Part("sealed_example", "{trial} tests/bench/sealed_example.py --cores 4", 110, needs=(":ssh-keygen", "snakemake")),
     Part("space_large", "{python} tests/bench/space_on_gpu.py matmul_large_f32 --limit 300", 120),
