@@ -279,6 +279,18 @@ def test_without_covering_up_the_bytes_alone_tell(bundle, people):
     assert "bytes" in caught_by(bundle, people)
 
 
+@pytest.mark.parametrize(
+    "gone", [["SHA256SUMS.sig"], ["SHA256SUMS.sig", "SHA256SUMS", "results/tiny/signed/seal.json"]]
+)
+def test_to_take_the_seal_away_hides_nothing_from_who_brings_keys(bundle, people, gone):
+    """Else whoever has no key would edit a verdict, and leave out the one signature that is over it."""
+    edit_a_verdict_and_decide_anew(bundle)
+    for name in gone:
+        (bundle.root / name).unlink()
+    assert caught_by(bundle, people) == "signatures"
+    assert bundle.verify_sh(people / "signers")[0] == 1
+
+
 def test_a_file_too_many_or_too_few_is_named_by_the_script(bundle, people):
     extra = bundle.root / "extra"
     extra.symlink_to("/etc/passwd")

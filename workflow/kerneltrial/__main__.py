@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kerneltrial.commands import arguments, attended
 from kerneltrial.records.problem import Problem
+from kerneltrial.store.files import refused
 from kerneltrial.store.printed import printed
 
 
@@ -33,10 +34,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Problem as problem:
-        line = printed(" ".join(str(problem).split()))
-        _log(given, line)
-        print(f"kerneltrial: {line}", file=sys.stderr)
-        return 3
+        return _stopped(given, problem)
+    except OSError as fault:
+        outside = refused(fault)
+        if outside is None:
+            raise
+        return _stopped(given, outside)
+
+
+def _stopped(given: argparse.Namespace, problem: Problem) -> int:
+    line = printed(" ".join(str(problem).split()))
+    _log(given, line)
+    print(f"kerneltrial: {line}", file=sys.stderr)
+    return 3
 
 
 def _log(given: argparse.Namespace, line: str) -> None:

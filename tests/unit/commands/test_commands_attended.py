@@ -69,3 +69,24 @@ def test_a_fault_of_our_own_is_not_blamed_on_the_trials_python(tmp_path: Path) -
     assert "oracle" not in log + done.stderr
     assert "Traceback" in done.stderr
     assert done.stderr.endswith(f"kerneltrial: {log}")
+
+
+def test_what_was_said_is_not_said_twice_where_the_log_finds_no_place(tmp_path: Path) -> None:
+    taken = "open('logs', 'w').close()"  # a file where the folder belongs
+    done, _ = _ran(tmp_path, f"{taken}; print('kerneltrial: the disk is full', file=sys.stderr)", status=3)
+    assert (done.returncode, done.stderr) == (3, "kerneltrial: the disk is full\n")
+    (tmp_path / "logs").unlink()
+    done, _ = _ran(tmp_path, taken)
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "logs").unlink()
+    done, _ = _ran(tmp_path, f"{taken}; os._exit(0)")
+    assert done.returncode == 3
+    assert done.stderr.startswith("kerneltrial: its process ended with exit status 0")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_log_that_cannot_be_cleared_stops_the_stage(tmp_path: Path) -> None:
+    (tmp_path / "logs/x.log").mkdir(parents=True)
+    done, _ = _ran(tmp_path, "print('at work')")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "logs/x.log: cannot be read or written (Is a directory)" in done.stderr

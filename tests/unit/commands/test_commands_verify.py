@@ -235,3 +235,72 @@ def test_the_script_reads_no_device(bundle, name):
     assert done.returncode == 1
     assert f"./{name}" in done.stdout
     assert "no plain file, so nothing was read" in done.stdout
+
+
+def script_said(bundle):
+    script = Path(__file__).parents[3] / "workflow/kerneltrial/evidence/templates/verify.sh"
+    shutil.copyfile(script, bundle / "verify.sh")
+    keys = str(EXAMPLE.parent / "allowed_signers")
+    done = subprocess.run(
+        ["sh", "verify.sh", keys], cwd=bundle, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    "line", [f"{'0' * 64}  /dev/zero", f"SHA256 (/dev/zero) = {'0' * 64}", f"{'0' * 64} */dev/zero"]
+)
+def test_the_script_hashes_nothing_outside_of_the_bundle(bundle, line):
+    with (bundle / "SHA256SUMS").open("a") as sums:
+        sums.write(line + "\n")
+    there = bundle / line  # a name that looks like a line of the other form
+    if line.startswith("SHA256 ("):
+        there.parent.mkdir(parents=True)
+        there.write_text("")
+    status, said = script_said(bundle)
+    assert status == 1
+    assert "was read" in said
+
+
+def test_without_the_seals_signature_the_script_believes_nothing(bundle):
+    (bundle / "SHA256SUMS.sig").unlink()
+    status, said = script_said(bundle)
+    assert status == 1
+    assert "kerneltrial-seal: not signed, so anyone may have made these bytes" in said
+
+
+def test_without_the_seals_signature_keys_are_answered_by_a_problem(bundle, capsys):
+    keys = str(EXAMPLE.parent / "allowed_signers")
+    assert "the seal is not signed" not in verify(capsys, "--keys", keys)[1]
+    (bundle / "SHA256SUMS.sig").unlink()
+    status, said = verify(capsys, "--keys", keys)
+    assert status == 1
+    assert "the seal is not signed: anyone may have made anew what follows the lock page" in said
+
+
+def as_loop(path):
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def test_a_link_to_itself_is_one_line(bundle, capsys):
+    as_loop(next(bundle.glob("results/*/chain.jsonl")))
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    status, said = verify(capsys)
+    assert status == 3
+    assert "chain.jsonl: is a link to nothing" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["journal/lock.jsonl", "chain.jsonl", "ledger/terms.jsonl", "ledger/prize.jsonl", "config.json"]
+)
+def test_other_bytes_of_the_same_value_are_an_edit(bundle, capsys, name):
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    path = next(bundle.glob(f"results/*/{name}"))
+    path.write_bytes(path.read_bytes().removesuffix(b"\n") + b"\r\n")
+    status, said = verify(capsys)
+    assert status == 1
+    assert path.stem in said

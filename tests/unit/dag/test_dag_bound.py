@@ -30,7 +30,7 @@ def trial(whole, tmp_path):
 def lines(root, path, change):
     told = json.loads(path.read_bytes())
     change(told)
-    path.write_text(json.dumps(told))
+    path.write_bytes(canonical(told))
     return list(bound.differences(read(path, {}, root), root))
 
 

@@ -95,7 +95,15 @@ def test_a_stage_that_left_an_empty_log_has_a_reason_too(whole: Path) -> None:
     (whole / "results/tiny/logs/qualify.log").write_text("")
     ending.failed = True
     (line,) = ending.lines()
-    assert line.startswith("qualify stopped: its process ended without a word")
+    assert line.startswith("qualify stopped: it left no word")
+
+
+def test_what_is_no_log_says_nothing_and_ends_nothing(whole: Path) -> None:
+    ending = Ending("tiny", 1, whole)
+    (whole / "results/tiny/logs/lock.log").mkdir()
+    (whole / "results/tiny/logs/qualify.log").write_bytes(b"\xffthere is no oracle\n")
+    ending.failed = True
+    assert ending.lines() == ["qualify stopped: \ufffdthere is no oracle"]
 
 
 def test_it_comes_when_the_process_ends_on_standard_error(whole: Path) -> None:

@@ -38,3 +38,11 @@ def test_code_beside_a_trial_that_is_verified_in_place_is_no_problem(tmp_path):
     put(tmp_path, "results/t/objects/x", "results/t/cache/machine-code/a.code")
     found = members.evidence(tmp_path, "t", ())
     assert members.foreign(found, "t") == []
+
+
+def test_the_instructions_are_those_that_the_seal_kept_where_it_kept_some(tmp_path):
+    put(tmp_path, "results/t/objects/x", "results/t/signed/verify.sh")
+    found = members.evidence(tmp_path, "t", ())
+    assert found["verify.sh"] == tmp_path / "results/t/signed/verify.sh"
+    assert found["VERIFY.md"] == members.instructions()["VERIFY.md"]
+    assert "results/t/signed/verify.sh" not in found

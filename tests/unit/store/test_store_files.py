@@ -100,3 +100,44 @@ def test_a_journal_line_that_was_changed_or_removed_breaks_the_chain(tmp_path):
     path.write_bytes(lines[0].replace(b'"n":0', b'"n":7') + lines[1] + lines[2])
     with pytest.raises(StoreProblem, match="line 2"):
         journal.read(path)
+
+
+def refusing(*_):
+    raise PermissionError(errno.EACCES, "Permission denied", "a", None, "b")
+
+
+@pytest.mark.parametrize("operation", ["replace", "open"])
+def test_what_the_file_system_refuses_is_one_line_and_leaves_no_temporary_file(tmp_path, monkeypatch, operation):
+    monkeypatch.setattr(os, operation, refusing)
+    with pytest.raises(StoreProblem, match=r"record\.json: cannot be written \(Permission denied\)"):
+        files.write_atomic(tmp_path / "record.json", b"new")
+    monkeypatch.undo()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "here/x"), "here/x: cannot be read or written"),
+        (OSError(errno.EXDEV, "Invalid cross-device link", "a", None, "b"), None),
+        (OSError(errno.EIO, "Input/output error", b"a\xff"), "cannot be read or written (Input/output error)"),
+        (OSError(errno.ENOSPC, "No space left on device"), "a file: the disk is full"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", 7), None),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), None),
+    ],
+)
+def test_what_lies_outside_of_this_program_is_a_problem_and_what_may_be_ours_is_none(error, told):
+    problem = files.refused(error)
+    assert (problem is None) == (told is None)
+    assert problem is None or told in str(problem)
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b" \n", b"\n\n", b"\r", b""])
+def test_a_line_in_other_bytes_than_were_written_is_named(tmp_path, end):
+    path = tmp_path / "lock.jsonl"
+    for at in ("1", "2"):
+        journal.append(path, {"at": at})
+    assert len(journal.read(path)) == 2
+    path.write_bytes(path.read_bytes().removesuffix(b"\n") + end)
+    with pytest.raises(StoreProblem, match=r"lock\.jsonl: is not the journal that was written"):
+        journal.read(path)

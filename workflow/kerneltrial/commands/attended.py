@@ -5,6 +5,7 @@ Snakemake knows no more than that a job failed, and a process that is killed, or
 """
 
 import atexit
+import contextlib
 import gc
 import os
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kerneltrial.dag import guard
+from kerneltrial.store.files import refused
 from kerneltrial.store.printed import printed
 
 
@@ -28,20 +30,35 @@ def run(main: Callable[[], int]) -> int:
     if guard.under_run():
         guard.die_with_parent()
         guard.announce_run()  # to the child, this process is the run: it dies with it, as this one with Snakemake
-    log.unlink(missing_ok=True)
+    try:
+        log.unlink(missing_ok=True)
+    except OSError as fault:  # what an earlier run left there would be taken for this one's
+        print(f"kerneltrial: {refused(fault) or fault}", file=sys.stderr)
+        return 3
     gc.set_threshold(50_000, 20, 20)  # what imports leave behind is kept; to look through it again and again is in vain
+    ear, mouth = os.pipe()
     child = os.fork()
     if child == 0:
-        return _told(main, log)
+        status = _told(main, log)
+        os.write(mouth, b"told")
+        return status
+    os.set_blocking(ear, False)  # what the child started may hold the other end for longer than the child lives
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to both, and the child answers it
     status = os.waitpid(child, 0)[1]
-    line = ended(status, log.is_file())
-    if line:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(line + "\n")
-        print(f"kerneltrial: {line}", file=sys.stderr)
-        return 3
-    return os.waitstatus_to_exitcode(status)
+    line = ended(status, _heard(ear))
+    if not line:
+        return os.waitstatus_to_exitcode(status)
+    _leave(line, log)
+    print(f"kerneltrial: {line}", file=sys.stderr)
+    return 3
+
+
+def _heard(ear: int) -> bool:
+    """Whether the child came to the end of its work: its log may have found no place on a disk that is full."""
+    try:
+        return bool(os.read(ear, 4))
+    except BlockingIOError:
+        return False
 
 
 def _told(main: Callable[[], int], log: Path) -> int:
@@ -52,10 +69,15 @@ def _told(main: Callable[[], int], log: Path) -> int:
         traceback.print_exc()
         what = printed(" ".join(f"{type(fault).__name__}: {fault}".split()))
         line = f"a fault of kerneltrial ended it ({what}); please report it with the trace that was printed above"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(line + "\n")
+        _leave(line, log)
         print(f"kerneltrial: {line}", file=sys.stderr)
         return 3
+
+
+def _leave(line: str, log: Path) -> None:
+    with contextlib.suppress(OSError):  # the line is printed, too
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(line + "\n")
 
 
 def leave(status: int) -> NoReturn:

@@ -34,5 +34,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     target = out or root / f"{config.trial}-evidence.tar"
     pack(members, f"{config.trial}-evidence", target)
     print(f"{target.name}: {len(members)} files, {target.stat().st_size / 2**20:.1f} MiB")
+    if SUMS_SIGNATURE not in members:
+        print("it is not signed, so no check with keys will pass: `kerneltrial seal --sign KEY`, then bundle again")
     print("check it: unpack it and run `sh verify.sh ALLOWED_SIGNERS` there, or `kerneltrial verify FILE --keys FILE`")
     return 0

@@ -19,6 +19,7 @@ from kerneltrial.store.signed import Signed
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Verify, then seal; refuse where something is wrong, as a seal over broken evidence would say the contrary."""
+    from kerneltrial.evidence.members import instructions
     from kerneltrial.evidence.signatures import SEAL, sign
     from kerneltrial.store.signed import is_sealed
 
@@ -28,7 +29,10 @@ def run(given: argparse.Namespace, root: Path) -> int:
     signed = Signed(results)
     config = _of_run(config, root)
     _refuse_broken(config, root)  # a trial that was sealed before may have been changed since
-    written = {} if is_sealed(results) else {signed.seal: canonical(_sealed(config, root, results))}
+    written: dict[Path, bytes] = {}
+    if not is_sealed(results):
+        written = {signed.folder / name: path.read_bytes() for name, path in instructions().items()}
+        written[signed.seal] = canonical(_sealed(config, root, results))
     if not signed.sums.is_file():
         written[signed.sums] = _sums(config, root, written)
     if key is not None:
@@ -79,8 +83,9 @@ def _sealed(config: Config, root: Path, results: Path) -> object:
 
 def _sums(config: Config, root: Path, written: Mapping[Path, bytes]) -> bytes:
     """SHA256SUMS of what lies there and of what will be `written` beside it."""
-    from kerneltrial.evidence.members import evidence
+    from kerneltrial.evidence.members import evidence, instructions
     from kerneltrial.evidence.sealing import sums
 
     members = evidence(root, config.trial, record(root, config.trial, "lock", Lock).files)
-    return sums(members, {path.relative_to(root).as_posix(): content for path, content in written.items()})
+    later = {path: content for path, content in written.items() if path.name not in instructions()}
+    return sums(members, {path.relative_to(root).as_posix(): content for path, content in later.items()})

@@ -49,6 +49,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
         keys=root / given.keys if given.keys else None,
         at=_day(given.at),
         heads=root / given.heads if given.heads else None,
+        under_way=given.evidence is None,
     )
     for path, words in ((brought.keys, "--keys"), (brought.heads, "--heads")):
         if path is not None and not path.is_file():

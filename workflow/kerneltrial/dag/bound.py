@@ -4,6 +4,7 @@
 be what the records say, else it could be edited without a trace.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ def differences(config: Config, root: Path) -> Iterator[str]:
     the other ones what they read themselves. A record that is not there, or is torn, is named elsewhere.
     """
     where = f"{graph.results(config.trial)}/config.json"
+    written = _bytes(root / where)
+    if written and canonical(json.loads(written)) != written:
+        yield f"{where}: has other bytes than the run wrote; it was edited"
     lock = envelopes.read(root / graph.record_path(config.trial, "lock"))
     if lock is None or not all(isinstance(lock.body.get(key), dict) for key in ("asked", "files")):
         return
@@ -37,6 +41,11 @@ def differences(config: Config, root: Path) -> Iterator[str]:
         return
     yield from dict.fromkeys(f"{where}: {line}" for line in _files(config, root, groups, lock))
     yield from _contents(config, root, lock)
+
+
+def _bytes(path: Path) -> bytes:
+    """What `verify` and `seal` read the config from; nothing where the trial is looked at before it ran."""
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _records(config: Config, root: Path) -> Iterator[tuple[str, str, Envelope]]:

@@ -16,7 +16,7 @@ from typing import Any
 from kerneltrial.dag import graph
 
 _NAMED = 5  # rules that the last lines name
-_SILENT = "its process ended without a word, as one that is killed does; run the same command again"
+_SILENT = "it left no word, as where the disk is full; what was printed above says more"
 
 
 class Ending:
@@ -47,7 +47,8 @@ class Ending:
         if quiet(sys.argv):
             return ()  # nothing stands between these lines and those that the stages printed themselves
         logs = sorted((self._root / graph.results(self._trial) / "logs").glob("*.log"))
-        told = [(log.stem, log.read_text().strip()) for log in logs if log.stat().st_mtime >= self._started - 0.02]
+        here = (log for log in logs if log.is_file() and log.stat().st_mtime >= self._started - 0.02)
+        told = [(log.stem, log.read_text(errors="replace").strip()) for log in here]
         return [f"{stage} stopped: {line or _SILENT}" for stage, line in told if line != "done"]
 
 

@@ -18,7 +18,7 @@ from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
-from kerneltrial.store.files import sweep, write_atomic
+from kerneltrial.store.files import refused, sweep, write_atomic
 from kerneltrial.store.plain import require_plain
 
 
@@ -125,6 +125,11 @@ def prepare(
         return run
     except Problem as error:
         stop(str(error))
+    except OSError as fault:
+        problem = refused(fault)
+        if problem is None:
+            raise
+        stop(str(problem))
 
 
 def _ready(run: Prepared) -> None:

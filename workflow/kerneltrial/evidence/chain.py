@@ -10,9 +10,10 @@ from pathlib import Path
 from kerneltrial.records.record import Digest, Positive, Record
 from kerneltrial.records.seal import Head
 from kerneltrial.store import journal
-from kerneltrial.store.canonical import canonical, decode, digest
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.files import write_atomic
 from kerneltrial.store.journal import Line
+from kerneltrial.store.lines import lines
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -39,15 +40,16 @@ def heads(found: Mapping[str, list[Line]]) -> dict[str, Head]:
 def read(results: Path) -> list[Link]:
     """The chain so far; raises StoreProblem where a link does not follow from the one before."""
     path, links, previous = results / "chain.jsonl", list[Link](), ""
-    for number, raw in enumerate(path.read_bytes().splitlines() if path.is_file() else [], start=1):
-        try:
-            link = decode(Link, raw)
-        except ValueError as error:
-            raise StoreProblem(f"{path}: line {number} is no link of a chain ({error})") from error
-        if link.previous != previous:
-            raise StoreProblem(f"{path}: line {number} does not follow the one before; a link was changed or removed")
-        links.append(link)
-        previous = digest(canonical(link))
+    try:
+        for number, raw, link in lines(path.read_bytes() if path.is_file() else b"", Link):
+            if link.previous != previous:
+                raise StoreProblem(
+                    f"{path}: line {number} does not follow the one before; a link was changed or removed"
+                )
+            links.append(link)
+            previous = digest(raw)
+    except ValueError as error:
+        raise StoreProblem(f"{path}: is not the chain that was written ({error})") from error
     return links
 
 

@@ -8,6 +8,7 @@ from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.lock import Lock
+from kerneltrial.records.prize import Prize
 from kerneltrial.records.record import Record
 from kerneltrial.records.terms import Agreed
 from kerneltrial.store import envelopes, journal, ledger
@@ -92,6 +93,17 @@ def whole_terms(folder: Path, root: Path, records: Records, lines: Lines) -> Ite
         body = envelope.body
         if [canonical(v) for v in [body["first"], *body["amendments"]]] != versions:
             yield f"{path}: does not hold the versions of the ledger"
+
+
+def whole_prize(folder: Path, root: Path, records: Records, lines: Lines) -> Iterator[str]:
+    """Every prize that the journal saw is in the ledger, and the one that is here came last."""
+    path = _short(folder / "ledger" / "prize.jsonl", root)
+    versions = _versions(folder, "prize", Prize)
+    envelope = records.get(_short(folder / "prize.json", root))
+    if envelope is not None and versions[-1:] != [canonical(envelope.body)]:
+        yield f"{path}: its last version is not the prize that is here"
+    if {line.event.get("body") for line in lines.get(("prize", 0), [])} - {digest(version) for version in versions}:
+        yield f"{path}: the journal knows of a prize that is not in it"
 
 
 def _versions(folder: Path, name: str, type_: type[Record]) -> list[bytes]:

@@ -24,10 +24,11 @@ def evidence(root: Path, trial: str, sources: Iterable[str]) -> dict[str, Path]:
             if path.is_file() and _belongs(folder, inside) and not path.name.startswith("."):
                 found[path.relative_to(root).as_posix()] = path
     signed = Signed(Path("results") / trial)
-    for path in (signed.sums, signed.sums_signature):
+    for path in (signed.sums, signed.sums_signature, *(signed.folder / name for name in instructions())):
         found.pop(path.as_posix(), None)
     found |= {path: root / path for path in sources}
-    return {**found, **instructions()}
+    kept = {name: root / signed.folder / name for name in instructions()}
+    return {**found, **instructions(), **{name: path for name, path in kept.items() if path.is_file()}}
 
 
 def _belongs(folder: str, inside: Path) -> bool:
@@ -47,7 +48,10 @@ def foreign(files: Iterable[str], trial: str) -> list[str]:
 
 
 def instructions() -> dict[str, Path]:
-    """What tells a stranger how to check a bundle."""
+    """What tells a stranger how to check a bundle, as this kerneltrial has it.
+
+    The seal keeps its own beside the signatures: a later kerneltrial may have other ones, and SHA256SUMS names those.
+    """
     folder = Path(str(resources.files("kerneltrial.evidence").joinpath("templates")))
     return {name: folder / name for name in ("VERIFY.md", "verify.sh")}
 

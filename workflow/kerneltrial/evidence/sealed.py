@@ -44,11 +44,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Brought:
-    """What the reader brings: a file of keys, the time at which they must be valid, heads that were handed to him."""
+    """What the reader brings: a file of keys, the time at which they must be valid, heads that were handed to him.
+
+    `under_way`: it is his own trial, which need not have been sealed yet.
+    """
 
     keys: Path | None = None
     at: str = ""
     heads: Path | None = None
+    under_way: bool = False
 
 
 def look(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
@@ -205,7 +209,13 @@ def _signatures(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
         return
     if brought.keys.resolve().is_relative_to(evidence.root.resolve()) and evidence.sums.parent == evidence.root:
         raise EvidenceProblem(f"{brought.keys}: lies in the bundle; keys come from the people, not from the evidence")
-    verdict.look("signatures", () if there else ["no signature is here: nobody vouches for this evidence"])
+    unsealed = brought.under_way and not evidence.sums.is_file()
+    if not there:
+        verdict.look("signatures", ["no signature is here: nobody vouches for this evidence"])
+    elif evidence.sums_signature.is_file() or unsealed:
+        verdict.look("signatures", ())
+    else:  # those of page and receipt say nothing of the rest, and to take the seal's away needs no key
+        verdict.look("signatures", ["the seal is not signed: anyone may have made anew what follows the lock page"])
     for name, message, signature, namespace in there:
         try:
             who = signer(message.read_bytes(), signature.read_bytes(), brought.keys, namespace, brought.at)

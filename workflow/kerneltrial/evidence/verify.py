@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from kerneltrial.evidence import links
 from kerneltrial.evidence.derived import derived_figures
-from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_terms
+from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_prize, whole_terms
 from kerneltrial.evidence.replies import derived_proposals
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.evidence.versions import other_version_of
@@ -42,6 +42,7 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
     verdict.look("bytes", known_usage(folder, root, records, lines))
     verdict.look("bytes", one_lock(folder, root, records, lines))
     verdict.look("bytes", whole_terms(folder, root, records, lines))
+    verdict.look("bytes", whole_prize(folder, root, records, lines))
     verdict.look("bytes", _report(root, records))
     bodies = {path: envelopes.body_digest(envelope) for path, envelope in records.items()}
     for path, envelope in records.items():

@@ -1,5 +1,6 @@
 """A job: one stage of one iteration, with everything that it may read."""
 
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,8 @@ class Job:
         """Mode 0700: holds the holdout's salt until the seal."""
         folder = self.folder / "private"
         folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        if stat.S_IMODE(folder.stat().st_mode) != 0o700:
+            folder.chmod(0o700)
         return folder
 
     def record(self, stage: str, type_: type[T]) -> T:

@@ -18,7 +18,12 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
         The file system refuses; nothing is left half written.
     """
     temporary = write_temporary(path, data, mode)
-    os.replace(temporary, path)
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StoreProblem(_explain(path, error)) from error
 
 
 def write_temporary(path: Path, data: bytes, mode: int = 0o644) -> Path:
@@ -56,6 +61,26 @@ def sweep(folder: Path) -> None:
     """Remove temporary files that killed writers left. Only under the trial's lock, where no writer is at work."""
     for path in folder.rglob(".*.tmp"):
         path.unlink(missing_ok=True)
+
+
+# What a file system refuses for reasons that lie outside of this program, so that no trace of it would help anyone.
+_OUTSIDE = frozenset((
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE,
+    errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ETXTBSY, errno.EFBIG,
+))  # fmt: skip
+
+
+def refused(error: OSError) -> StoreProblem | None:
+    """The one line for what a file system refused somewhere; None where the fault may as well be ours."""
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreProblem(_explain(Path(names[-1] if names else "a file"), error))
+    if not names or error.errno not in _OUTSIDE:
+        return None
+    where = " -> ".join(names)
+    return StoreProblem(
+        f"{where}: cannot be read or written ({error.strerror}); check what lies there and who may use it"
+    )
 
 
 def _explain(path: Path, error: OSError) -> str:

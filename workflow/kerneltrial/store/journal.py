@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kerneltrial.records.record import Record
-from kerneltrial.store.canonical import canonical, decode, digest
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.files import write_atomic
+from kerneltrial.store.lines import lines
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -21,24 +22,23 @@ class Line(Record):
 
 def read(path: Path) -> list[Line]:
     """All lines; raise StoreProblem where the chain is broken."""
-    lines: list[Line] = []
+    found: list[Line] = []
     previous = ""
-    for number, raw in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
-        try:
-            line = decode(Line, raw)
-        except ValueError as error:
-            raise StoreProblem(f"{path}: line {number} is not a journal line ({error})") from error
-        if line.previous != previous:
-            raise StoreProblem(
-                f"{path}: line {number} does not follow the one before it; a line was changed or removed"
-            )
-        lines.append(line)
-        previous = digest(canonical(line))
-    return lines
+    try:
+        for number, raw, line in lines(path.read_bytes() if path.exists() else b"", Line):
+            if line.previous != previous:
+                raise StoreProblem(
+                    f"{path}: line {number} does not follow the one before it; a line was changed or removed"
+                )
+            found.append(line)
+            previous = digest(raw)
+    except ValueError as error:
+        raise StoreProblem(f"{path}: is not the journal that was written ({error})") from error
+    return found
 
 
 def append(path: Path, event: dict[str, Any]) -> None:
     """Add one event to a fragment, atomically."""
-    lines = read(path)
-    previous = digest(canonical(lines[-1])) if lines else ""
-    write_atomic(path, b"".join(canonical(x) for x in [*lines, Line(previous=previous, event=event)]))
+    known = read(path)
+    previous = digest(canonical(known[-1])) if known else ""
+    write_atomic(path, b"".join(canonical(x) for x in [*known, Line(previous=previous, event=event)]))

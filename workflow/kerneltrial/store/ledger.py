@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from kerneltrial.records.record import Record
-from kerneltrial.store.canonical import canonical, decode
+from kerneltrial.store.canonical import canonical
 from kerneltrial.store.files import write_atomic
+from kerneltrial.store.lines import lines
 from kerneltrial.store.problem import StoreProblem
 
 T = TypeVar("T", bound=Record)
@@ -14,7 +15,7 @@ T = TypeVar("T", bound=Record)
 def versions(path: Path, type_: type[T]) -> list[T]:
     """All versions so far, oldest first."""
     try:
-        return [decode(type_, raw) for raw in path.read_bytes().splitlines()] if path.exists() else []
+        return [value for _, _, value in lines(path.read_bytes() if path.exists() else b"", type_)]
     except ValueError as error:
         raise StoreProblem(
             f"{path}: cannot be read ({error}); it was edited, or written by another version of kerneltrial: "

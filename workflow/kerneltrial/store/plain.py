@@ -41,7 +41,7 @@ def _wrong(folder: Path, links: bool) -> Iterator[Path]:
                 yield path
             else:
                 yield from _wrong(path, links)
-        elif not (entry.is_file() or (entry.is_symlink() and entry.is_dir())):
+        elif not (path.is_file() or path.is_dir()):  # not the entry's own: that raises where a link leads to itself
             yield path
 
 

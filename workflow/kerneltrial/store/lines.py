@@ -1,0 +1,28 @@
+"""Files of one record a line: journal, chain and ledgers. Each line is in the one canonical form, or it was edited."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from kerneltrial.records.record import Record
+from kerneltrial.store.canonical import canonical, decode
+
+T = TypeVar("T", bound=Record)
+
+
+def lines(data: bytes, type_: type[T]) -> Iterator[tuple[int, bytes, T]]:
+    """(number from 1, bytes with the line's end, value) of each line.
+
+    Raises
+    ------
+    ValueError
+        A line is none of `type_`, or says it in other bytes than were written: a blank or a line end that was
+        changed makes no other value, and shall not go unseen for that.
+    """
+    for number, raw in enumerate(data.splitlines(keepends=True), start=1):
+        try:
+            value = decode(type_, raw)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if canonical(value) != raw:
+            raise ValueError(f"line {number}: has other bytes than were written; it was edited")
+        yield number, raw, value
