@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "propose"))
 
 from counting_card import CARD
 from scripted_server import serving
-from test_e2e_proposers import KEY, LOOP, STRAIGHT, ask, bodies, play, reply
+from test_e2e_proposers import KEY, LOOP, STRAIGHT, ask, bodies, play, reply, text
 
 from kerneltrial.build.preloading import preload as compilers
 from kerneltrial.dag import environment
@@ -62,6 +62,42 @@ def a_card_that_is_pretended():
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("NO_PROXY", "127.0.0.1")
         yield
+
+
+AGENT = """
+import json, subprocess
+done = subprocess.run(["kerneltrial", "try", "draft.json"], capture_output=True, text=True)
+draft = json.load(open("draft.json"))
+draft["hypothesis"] = done.stdout
+json.dump(draft, open("proposal.json", "w"))
+"""
+
+
+def test_a_program_on_a_card_is_told_what_its_draft_takes_and_the_stage_measures_nothing_anew(tmp_path, make_trial):
+    trial = make_trial(tmp_path / "home")
+    folder = trial.folder / "agent"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "draft.json").write_text(text(STRAIGHT, "better", "ceil_div(n, 128)"))
+    trial.config(device="cuda", proposer="command", program="agent", workload__calls_per_month={"large": 10**15})
+    trial.config(command={"words": ["python3", "agent.py"], "wall_s": 300}, protocol__boundary_shapes=0)
+    play(trial, {"lock", "terms", "qualify", "prize", "propose"}, iterations=1)
+    before = trial.measurements()
+    play(trial, {"build", "validate", "time"}, iterations=1)
+    (timing,) = bodies(trial, "timing")[0]["candidates"]
+    tried, proposed = bodies(trial, "proposal")[0]["attempts"]
+    told = json.loads(proposed["origin"]["hypothesis"])
+    (case,) = timing["cases"]
+    assert tried["outcome"] == {"verdict": "right", "ratio": pytest.approx(timing["geometric_mean"])}
+    assert told["cases"] == {
+        "large": {
+            "ratio": pytest.approx(case["speedup"]["middle"]),
+            "us": case["warm_us"],
+            "baseline_us": case["baseline_warm_us"],
+        }
+    }
+    assert told["entries"][0]["registers"] > 0
+    assert before == trial.measurements()
 
 
 def test_nothing_more_is_asked_for_once_the_best_beats_the_compiler(tmp_path, make_trial):
