@@ -198,6 +198,16 @@ def test_a_plateau_needs_something_before_it():
     assert on_plateau(course(*[("measured", 1.0)] * 4))
 
 
+def test_what_was_tried_and_then_proposed_is_one_attempt_and_its_figures_are_shown():
+    """A program's draft has its line as a try and as what it proposed; only the second has figures."""
+    tried, other = attempt(1, "measured", 1.2), attempt(2, "measured", 1.1)
+    proposed = replace(tried, number=3, figures=("a case's",))
+    course_ = [tried, other, proposed, replace(tried, number=4), replace(other, number=5)]
+    found = direct(course_)
+    assert (found.kind, found.parent) == ("one_change", proposed)
+    assert on_plateau([*course_, attempt(6, "measured", 1.0), attempt(7, "measured", 1.0)])
+
+
 def test_the_structurally_different_one_is_the_best_of_another_kind():
     attempts = [
         attempt(1, "measured", 1.5, "algebra"),

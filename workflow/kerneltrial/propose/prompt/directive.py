@@ -43,15 +43,30 @@ def direct(attempts: Sequence[Told]) -> Directive:
 
 
 def best_of(attempts: Sequence[Told]) -> Told | None:
-    """The best measured attempt, the earlier of equals."""
-    return max((t for t in attempts if t.state == "measured"), key=lambda t: t.ratio, default=None)
+    """The best measured attempt; of equals one with figures, which a program's try has none of, and then the earlier."""
+    return max((t for t in attempts if t.state == "measured"), key=lambda t: (t.ratio, bool(t.figures)), default=None)
 
 
 def on_plateau(attempts: Sequence[Told]) -> bool:
-    """Whether the last `PLATEAU` right attempts brought no progress over what stood before them."""
-    right = [t.ratio for t in attempts if t.state in WAS_RIGHT or t.state == "duplicate"]
+    """Whether the last `PLATEAU` right attempts brought no progress over what stood before them.
+
+    What a program tried and then proposed is one of them.
+    """
+    right = [t.ratio for t in _once(attempts) if t.state in WAS_RIGHT or t.state == "duplicate"]
     before, last = right[:-PLATEAU], right[-PLATEAU:]
     return bool(before) and max(last) < max(before) * PROGRESS
+
+
+def _once(attempts: Sequence[Told]) -> list[Told]:
+    """The attempts without those of a candidate that stands among them already; a duplicate has none."""
+    seen: set[str] = set()
+    kept = []
+    for attempt in attempts:
+        name = attempt.candidate.id if attempt.candidate is not None else ""
+        if name not in seen:
+            kept.append(attempt)
+        seen.update([name] if name else [])
+    return kept
 
 
 def different_from(best: Told | None, attempts: Sequence[Told]) -> Told | None:
