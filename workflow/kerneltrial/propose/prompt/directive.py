@@ -43,7 +43,7 @@ def direct(attempts: Sequence[Told]) -> Directive:
 
 
 def best_of(attempts: Sequence[Told]) -> Told | None:
-    """The best measured attempt; of equals one with figures, which a program's try has none of, and then the earlier."""
+    """The best measured attempt; of equals one with figures (a program's try has none), then the earlier."""
     return max((t for t in attempts if t.state == "measured"), key=lambda t: (t.ratio, bool(t.figures)), default=None)
 
 
