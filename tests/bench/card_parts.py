@@ -51,7 +51,10 @@ class Part:
 _PYTEST = "{python} -m pytest -q -s -p no:cacheprovider "
 _TRIAL = "{trial} tests/bench/trial_figures.py --cores 4 --no-memory "
 _COMPARED = _TRIAL.replace("{trial}", "{python}")
-_PASSED = (Figure("tests passed", r"^(?:\d+ failed, )?(\d+) passed"), Figure("tests failed", r"^(\d+) failed", most=0))
+_PASSED = (
+    Figure("tests passed", r"^(?:\d+ failed, )?(\d+) passed"), Figure("tests failed", r"^(\d+) failed", most=0),
+    Figure("tests skipped", r"^.*\b(\d+) skipped.* in [\d.]+s"),
+)  # fmt: skip
 _SPEEDUP = Figure("speedup over the baseline", r"confirmed_speedup: ([\d.]+)×")
 _VENDOR = Figure("over cuBLAS", r"against cublas: ([\d.]+)×")
 _ALARMS = r"^[ !] {}\s+(\S+)\s+asked"
@@ -149,6 +152,10 @@ PARTS: tuple[Part, ...] = (
         "numba_space",
         _TRIAL + "--set space=kernels/matmul_f32/space_numba.yaml --set languages=[numba_cuda]",
         100, (_SPEEDUP, _VENDOR), needs=("snakemake",),
+    ),
+    Part(
+        "families_large", "{python} tests/bench/families_on_gpu.py --only matmul_large_f32 --limit 64", 120,
+        needs=("torch",),
     ),
     Part("sealed_example", "{trial} tests/bench/sealed_example.py --cores 4", 110, needs=(":ssh-keygen", "snakemake")),
     Part("space_large", "{python} tests/bench/space_on_gpu.py matmul_large_f32 --limit 300", 120),

@@ -4,9 +4,11 @@
     ncu ... python tests/bench/fidelity_witness.py      launches each plan a few times and prints nothing
 
 Nothing of the trial's clocks is used: kernels are launched one by one on a stream (`stream`), or the same launches are
-captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream. Where
-buffers happen to lie in memory makes a difference, so each plan is seen on a few sets of buffers: figures are
-the medians over these, warm and cold, in microseconds, and how far they lie apart.
+captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream. A cold call
+follows a sweep of the L2, all of them put on the stream at once; `alone` are cold calls of which each is waited for, as
+a trial's are (`cold_trains.py` looks at the difference). Where buffers happen to lie in memory makes a difference, so
+each plan is seen on a few sets of buffers: figures are the medians over these, warm and cold, in microseconds, and how
+far they lie apart.
 """
 
 import argparse
@@ -122,12 +124,27 @@ def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> 
             sweep.enqueue()
             plan.run()
 
+    def alone() -> None:
+        for _ in range(TIMED):
+            with queue.held():
+                sweep.enqueue()
+                plan.run()
+            queue.wait()
+
+    def together(work: Callable[[], None]) -> Callable[[], None]:
+        """So that a plan's launches follow each other without waiting for Python."""
+
+        def held() -> None:
+            with queue.held():
+                work()
+
+        return held
+
     def spans(work: Callable[[], None], before: int) -> float:
         """The median span of calls, each with so many kernels before it that are none of its own."""
         queue.wait()
         records.taken()
-        with queue.held():  # so that a plan's launches follow each other without waiting for Python
-            work()
+        work()
         queue.wait()
         found, own = records.taken(), before + each
         if len(found) != TIMED * own:
@@ -136,15 +153,19 @@ def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> 
 
     for _ in range(WARM_UP):
         plan.run()
-    told = {"stream": (spans(warm, 0), spans(cold, 1))}
+    told = {"stream": (spans(together(warm), 0), spans(together(cold), 1))}
     graphs = [queue.graph(work) for work in (warm, cold)]
     graphs[0].launch()
     try:
-        told["graph"] = (spans(graphs[0].launch, 0), spans(graphs[1].launch, 1))
+        told["graph"] = (spans(together(graphs[0].launch), 0), spans(together(graphs[1].launch), 1))
     except Unequal as unequal:
         print(f"no witness in a graph: {unequal}", file=sys.stderr)
     for graph in graphs:
         graph.free()
+    try:
+        told["alone"] = (told["stream"][0], spans(alone, 1))
+    except Unequal as unequal:
+        print(f"no witness of single calls: {unequal}", file=sys.stderr)
     return told
 
 

@@ -113,6 +113,7 @@ def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkey
     told = fidelity_witness.seen(Witnessed(), context.sweep, Taken(), context)
     for way, gap in (("stream", LAUNCH_GAP_US), ("graph", GRAPH_GAP_US)):
         assert told[way] == pytest.approx((5.0 + gap, 6.5 + gap), abs=0.07)
+    assert told["alone"] == pytest.approx((5.0 + LAUNCH_GAP_US, 6.5 + LAUNCH_GAP_US), abs=0.07)
 
 
 def test_without_records_of_graphs_the_witness_on_a_stream_is_kept(monkeypatch, capsys):
@@ -134,7 +135,9 @@ def test_without_records_of_graphs_the_witness_on_a_stream_is_kept(monkeypatch, 
     one.start()
     told = fidelity_witness.seen(Witnessed(), context.sweep, Taken(), context)
     assert set(told) == {"stream"}
-    assert "59 records for 60 calls" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no witness in a graph: 59 records for 60 calls" in said
+    assert "no witness of single calls: 119 records for 60 calls" in said
     assert set(fidelity_witness.over_placements([told, {"stream": (1.0, 2.0), "graph": (1.0, 2.0)}])) == {"stream"}
 
 
@@ -152,4 +155,8 @@ def test_each_clock_is_held_against_the_plan_as_it_launches_it():
     many = {**figures, "auto": (8.3, 17.1), "throughput": (8.25, float("nan"))}
     assert [fidelity.judged(many, "throughput", index) for index in (0, 1)] == [" ", " "]
     assert fidelity.judged({**many, "auto": (9.2, 17.1)}, "throughput", 0) == "!"
+    two = {"cupti": (9.2, 16.2), "witness": (9.3, 17.3), "alone": (9.3, 16.3)}
+    assert fidelity.excused(
+        {"two": two, "off": two | {"alone": (9.3, 17.2)}, "right": two | {"cupti": (9.2, 17.2)}}
+    ) == ["two, cold: cupti 16.200 us, calls that are waited for 16.300"]
     assert fidelity.apart({"two": figures, "none": {}}) == ["two, warm: graph 8.300 us, on a stream 9.300"]
