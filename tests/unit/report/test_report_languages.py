@@ -82,6 +82,22 @@ def test_the_markdown_says_the_verdict_and_nothing_in_it_is_markup() -> None:
     assert "회수" in korean
 
 
+def test_the_markdown_says_what_to_do_and_how_sure_the_payback_is() -> None:
+    go, cpu = (contents(report_inputs(STORIES[name]()))["report.md"].decode() for name in ("go", "cpu"))
+    assert "100 % of 5,000 simulated futures pay back within 12 months: half of them within 5.05 months" in go
+    assert "## What to do next" not in go
+    assert "1. Run the trial on a machine with the GPU that production uses (settles: " in cpu
+    assert cpu.index("## What to do next") < cpu.index("## Reasons")
+
+
+def test_what_was_not_tried_begins_in_korean() -> None:
+    korean = contents(replace(report_inputs(STORIES["go"]()), language="ko"))["report.html"].decode()
+    limits = korean[korean.index('id="limits"') : korean.index('id="check"')]
+    headlines = re.findall(r"<li><strong>(.*?)</strong>", limits)
+    assert len(headlines) > 5
+    assert all(re.search("[가-힣]", headline) for headline in headlines), headlines
+
+
 def sentences() -> set[str]:
     """What the rules of all stories say, and every whole sentence without places that rules hold."""
     found = set()

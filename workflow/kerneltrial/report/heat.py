@@ -190,11 +190,13 @@ def picture(map_: Heat) -> bytes:
         axes.imshow(map_.cells, cmap=colours, vmin=0, vmax=len(STATES) - 1, aspect="auto", interpolation="nearest")
         axes.set_yticks(range(len(map_.cases)), map_.labels, fontsize=7)
         step = -(-map_.attempts // 20)
-        axes.set_xticks(range(0, map_.attempts, step), [str(n + 1) for n in range(0, map_.attempts, step)])
+        axes.set_xticks(range(0, map_.attempts, step), [str(n + 1) for n in range(0, map_.attempts, step)], fontsize=8)
         axes.hlines([row + 0.5 for row in range(len(map_.cases) - 1)], -0.5, map_.attempts - 0.5, "white", linewidth=1)
         if map_.attempts <= 64:
             axes.vlines([n + 0.5 for n in range(map_.attempts - 1)], -0.5, len(map_.cases) - 0.5, "white", linewidth=1)
-        axes.set_xlabel("attempt (green right, red wrong, brown unchecked, grey not reached): no proof of correctness")
+        told = "green right, red wrong, brown unchecked, grey not reached: no proof of correctness"
+        axes.set_xlabel("attempt", fontsize=8)
+        axes.set_title(told, fontsize=8, loc="left")
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
     return buffer.getvalue()

@@ -125,8 +125,15 @@ def _money(inputs: ReportInputs, say: Say) -> Iterator[str]:
         yield f"- {say('Payback')}: {escaped(recorded(inputs.language)(paid.why))}"
         return
     drawn = paid.forecast
-    p5, p50, p95 = (amounts.number(months) for months in (drawn.p5, drawn.p50, drawn.p95))
-    yield f"- {say('Payback')}: {say('P5 %(p5)s, P50 %(p50)s, P95 %(p95)s months', p5=p5, p50=p50, p95=p95)}{mark}"
+    sure = say(
+        "%(share)s of %(draws)s simulated futures pay back within %(horizon)s months: half of them within %(p50)s "
+        "months, 95 of 100 within %(p95)s, the quickest 5 within %(p5)s.",
+        share=amounts.percent(drawn.within_horizon),
+        draws=f"{drawn.draws:,}",
+        horizon=amounts.plain(paid.horizon_months),
+        **{name: amounts.number(getattr(drawn, name)) for name in ("p5", "p50", "p95")},
+    )
+    yield f"- {say('Payback')}: {sure}{mark}"
 
 
 def _usd(value: object) -> str:

@@ -14,7 +14,7 @@ from kerneltrial.records.validation import Validated
 from kerneltrial.report import words
 from kerneltrial.report.amendments import lengths
 from kerneltrial.report.inputs import ReportInputs
-from kerneltrial.report.texts import Say
+from kerneltrial.report.texts import Say, recorded
 from kerneltrial.report.tried import domain_tried
 
 
@@ -38,7 +38,8 @@ class NotShown:
 
 def not_shown(inputs: ReportInputs, say: Say) -> tuple[NotShown, ...]:
     """The weightiest first; the same particular is said once."""
-    sentences = (*_always(inputs, say), *_tried(inputs), *_by_evidence(inputs, say), *_by_terms(inputs, say))
+    tried = map(recorded(inputs.language), _tried(inputs))
+    sentences = (*_always(inputs, say), *tried, *_by_evidence(inputs, say), *_by_terms(inputs, say))
     return (*map(NotShown, sentences), *_unchecked(inputs, say))
 
 

@@ -129,7 +129,7 @@ def _attempts(table: "pd.DataFrame", say: Say) -> list[dict[str, Any]]:
             **row,
             "state": fates[row["fate"]],
             "why": say(words.reason(Reason(row["reason"]))) if row["reason"] else "",
-            "parameters": ", ".join(f"{name} {value}" for name, value in sorted(row["parameters"].items())),
+            "parameters": ", ".join(f"{name}\u00a0{value}" for name, value in sorted(row["parameters"].items())),
         }
         for row in rows(table)
     ]
