@@ -12,6 +12,20 @@ constexpr bool LANES = COPIES == 32;
 constexpr int BINS = 256, PITCH = LANES ? BINS : BINS + 1;  // copies of warps begin in different banks
 constexpr int STRIDE = LANES ? 32 : 1;                      // from bin to bin of a copy
 
+template <int WIDTH>
+struct LoadOf {
+    using Type = unsigned char;
+};
+template <>
+struct LoadOf<4> {
+    using Type = unsigned;
+};
+template <>
+struct LoadOf<16> {
+    using Type = uint4;
+};
+using Load = LoadOf<BYTES>::Type;
+
 struct Counter {
     int* bins;
     int value, count;
@@ -38,6 +52,12 @@ struct Counter {
 #pragma unroll
         for (int b = 0; b < 4; ++b) add(word >> 8 * b & 255);
     }
+
+    __device__ __forceinline__ void add_all(unsigned char byte) { add(byte); }
+    __device__ __forceinline__ void add_all(unsigned word) { add_word(word); }
+    __device__ __forceinline__ void add_all(uint4 words) {
+        add_word(words.x), add_word(words.y), add_word(words.z), add_word(words.w);
+    }
 };
 
 #if MERGE == 0
@@ -53,15 +73,12 @@ histogram(const unsigned char* __restrict__ x, int* counts, int* partial, int* t
     __syncthreads();
     Counter counter(LANES ? own + threadIdx.x % 32 : own + threadIdx.x / 32 % COPIES * PITCH);
     const int first = blockIdx.x * THREADS + threadIdx.x, stride = gridDim.x * THREADS, whole = n / BYTES;
+    // The next load is under way while the bytes of this one are added.
+    Load next = first < whole ? reinterpret_cast<const Load*>(x)[first] : Load{};
     for (int i = first; i < whole; i += stride) {
-        if constexpr (BYTES == 16) {
-            const uint4 q = reinterpret_cast<const uint4*>(x)[i];
-            counter.add_word(q.x), counter.add_word(q.y), counter.add_word(q.z), counter.add_word(q.w);
-        } else if constexpr (BYTES == 4) {
-            counter.add_word(reinterpret_cast<const unsigned*>(x)[i]);
-        } else {
-            counter.add(x[i]);
-        }
+        const Load now = next;
+        if (i + stride < whole) next = reinterpret_cast<const Load*>(x)[i + stride];
+        counter.add_all(now);
     }
     if (first < n - whole * BYTES) counter.add(x[whole * BYTES + first]);  // fewer than a load's bytes are left
     counter.flush();

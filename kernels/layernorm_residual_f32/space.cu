@@ -113,13 +113,23 @@ __device__ __forceinline__ void normalise(const float* __restrict__ x, const flo
     const bool real = wanted < rows;
     const long long start = static_cast<long long>(min(wanted, rows - 1)) * cols;
     float* row = shared + threadIdx.x / GROUP * cols;
-    Values<WIDTH> kept[KEPT == 1 ? HOLD : 1];
+    constexpr int HELD = KEPT == 1 ? HOLD : 1;
+    Values<WIDTH> kept[HELD], others[HELD];
     Part part = {0.f, 0.f, 0.f};
     float sum = 0.f;
+    if constexpr (KEPT == 1)  // all loads of a row are under way before the first is waited for
+        each<WIDTH, KEPT>(cols, [&](int i, int column) {
+            kept[i].load(x + start + column);
+            others[i].load(residual + start + column);
+        });
     each<WIDTH, KEPT>(cols, [&](int i, int column) {
         Values<WIDTH> value, other;
-        value.load(x + start + column);
-        other.load(residual + start + column);
+        if constexpr (KEPT == 1) {
+            value = kept[i], other = others[i];
+        } else {
+            value.load(x + start + column);
+            other.load(residual + start + column);
+        }
         float total = 0.f;
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) total += value.v[e] += other.v[e];

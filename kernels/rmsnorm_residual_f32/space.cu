@@ -74,13 +74,22 @@ __device__ __forceinline__ void normalise(const float* __restrict__ x, const flo
     const long long start = static_cast<long long>(min(wanted, rows - 1)) * cols;
     float* row = shared + threadIdx.x / GROUP * cols;
     constexpr int HELD = KEPT == 1 ? HOLD : 1, AHEAD = KEPT == 1 && EARLY == 1 ? HOLD : 1;
-    Values<WIDTH> kept[HELD], factors[AHEAD];
+    Values<WIDTH> kept[HELD], others[HELD], factors[AHEAD];
     float squares = 0.f;
+    if constexpr (KEPT == 1)  // all loads of a row are under way before the first is waited for
+        each<WIDTH, KEPT>(cols, [&](int i, int column) {
+            kept[i].load(x + start + column);
+            others[i].load(residual + start + column);
+            if constexpr (EARLY == 1) factors[i].load(gamma + column);
+        });
     each<WIDTH, KEPT>(cols, [&](int i, int column) {
         Values<WIDTH> value, other;
-        value.load(x + start + column);
-        other.load(residual + start + column);
-        if constexpr (KEPT == 1 && EARLY == 1) factors[i].load(gamma + column);
+        if constexpr (KEPT == 1) {
+            value = kept[i], other = others[i];
+        } else {
+            value.load(x + start + column);
+            other.load(residual + start + column);
+        }
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) {
             value.v[e] += other.v[e];

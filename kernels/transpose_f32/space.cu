@@ -47,11 +47,53 @@ __device__ __forceinline__ int place(int row, int column) {
     return WAY == 1 ? row * TILE + (column ^ (row % 32)) : row * (TILE + 1) + column;
 }
 
+// How a block's threads divide a tile: each takes MANY vectors of one column of vectors, BELOW rows apart, FLIGHT at a time.
+template <int WIDTH>
+struct Shares {
+    static constexpr int ACROSS = TILE / WIDTH, BELOW = THREADS / ACROSS, MANY = TILE * ACROSS / THREADS;
+    static constexpr bool EVEN = THREADS % ACROSS == 0 && TILE * ACROSS % THREADS == 0;
+    static constexpr int FLIGHT = MANY % 8 == 0 && WIDTH < 4 ? 8 : MANY % 4 == 0 ? 4 : MANY % 3 == 0 ? 3 : MANY % 2 == 0 ? 2 : 1;
+};
+
+// A tile that lies inside as a whole: all loads of FLIGHT vectors are under way before the first is stored.
+template <int WIDTH>
+__device__ __forceinline__ void whole_tile(const float* __restrict__ x, float* __restrict__ y, int rows, int cols,
+                                           float* tile, Tile at) {
+    using S = Shares<WIDTH>;
+    const int far = threadIdx.x / S::ACROSS, near = threadIdx.x % S::ACROSS * WIDTH;
+    const float* from = x + static_cast<long long>(at.row0 + far) * cols + at.column0 + near;
+    float* to = y + static_cast<long long>(at.column0 + far) * rows + at.row0 + near;
+#pragma unroll
+    for (int first = 0; first < S::MANY; first += S::FLIGHT) {
+        float v[S::FLIGHT][WIDTH];
+#pragma unroll
+        for (int f = 0; f < S::FLIGHT; ++f) get<WIDTH>(from + static_cast<long long>((first + f) * S::BELOW) * cols, v[f]);
+#pragma unroll
+        for (int f = 0; f < S::FLIGHT; ++f)
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) tile[place(far + (first + f) * S::BELOW, near + e)] = v[f][e];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int f = 0; f < S::MANY; ++f) {
+        float v[WIDTH];
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) v[e] = tile[place(near + e, far + f * S::BELOW)];
+        put<WIDTH>(to + static_cast<long long>(f * S::BELOW) * rows, v);
+    }
+}
+
 // Rows and columns are both multiples of WIDTH, so that a vector lies inside as a whole or not at all.
 template <int WIDTH>
 __device__ __forceinline__ void through_shared(const float* __restrict__ x, float* __restrict__ y, int rows, int cols) {
     __shared__ float tile[TILE * (TILE + 1)];
     const Tile at(rows, cols);
+    if constexpr (Shares<WIDTH>::EVEN) {
+        if (at.row0 + TILE <= rows && at.column0 + TILE <= cols) {
+            whole_tile<WIDTH>(x, y, rows, cols, tile, at);
+            return;
+        }
+    }
     for (int i = threadIdx.x; i < TILE * TILE / WIDTH; i += THREADS) {
         const int row = i / (TILE / WIDTH), column = i % (TILE / WIDTH) * WIDTH;
         if (at.row0 + row >= rows || at.column0 + column >= cols) continue;
