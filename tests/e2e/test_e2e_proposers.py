@@ -306,6 +306,13 @@ def test_a_budget_that_runs_out_within_an_iteration_ends_the_proposing_and_the_t
     assert second[1]["detail"].startswith(SAID[name])
     assert rest
     assert all(attempts == [second[1]] for attempts in rest)
+    done = trial.kerneltrial("ask-again", "2")
+    assert done.returncode == 3
+    assert "ask-again: the model's budget is spent (3 calls, 303000 tokens, 0.63 USD)" in done.stderr
+    assert not list(trial.results.glob("again/*"))
+    (trial.results / "signed").mkdir()
+    (trial.results / "signed/seal.json").touch()
+    assert "ask-again: results/tiny is sealed" in trial.kerneltrial("ask-again", "2").stderr
     if stages is None:
         summary = json.loads((trial.folder / "reports/tiny/summary.json").read_bytes())
         assert summary["stop"]["reason"] == "budget"
