@@ -121,7 +121,7 @@ PARTS: tuple[Part, ...] = (
     Part("tests_tools", _tests("sanitizer", "hopper"), 60, _PASSED, beside=True),
     Part(
         "exploits",
-        "{python} tests/bench/exploits_on_gpu.py --sanitizers --strictly --workers 8 --to {out}/exploits.json", 180,
+        "{python} tests/bench/exploits_on_gpu.py --sanitizers --strictly --workers 6 --to {out}/exploits.json", 180,
         (
             Figure("hostile kernels not caught", r"'not caught': (\d+)", most=0),
             Figure("caught, the same reason", r"'caught, the same reason': (\d+)"),
