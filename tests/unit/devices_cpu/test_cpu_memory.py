@@ -161,7 +161,7 @@ _CASES = [("add", "u32"), ("add", "s32"), ("add", "u64"), ("and", "b32"), ("and"
 
 
 @pytest.mark.parametrize(("what", "t"), _CASES)
-@pytest.mark.parametrize("space", [".global", ".shared", ""])
+@pytest.mark.parametrize("space", [".global", ".shared", "", ".global.cta", ".shared.cta", ".global.sys"])
 def test_atomics_give_the_old_value_in_order(what: str, t: str, space: str) -> None:
     width = int(t[1:])
     mask = (1 << width) - 1
@@ -169,7 +169,7 @@ def test_atomics_give_the_old_value_in_order(what: str, t: str, space: str) -> N
     if what in ("inc", "dec"):
         x[:] = x % np.uint64(5)
     declarations, start = ".global .align 8 .u64 g = 7;", "mov.u64 %d2, g;"
-    if space == ".shared":
+    if space.startswith(".shared"):
         declarations = ".shared .align 8 .u64 g;"
         first = "setp.eq.u32 %p0, %t, 0; mov.u64 %d3, 7; @%p0 st.shared.u64 [g], %d3; bar.sync 0;"
         start = f"{first} {start}"

@@ -5,6 +5,9 @@ import pytest
 from ptx_runner import call_of, out, output, run, scratch
 from ptx_sources import ptx_of
 
+from kerneltrial.devices.cpu.device import open_cpu
+from kerneltrial.devices.device import Binary, Conditions
+
 PRELUDE = """__device__ unsigned long long pair; __device__ unsigned counter;
 __device__ unsigned st(unsigned* at, unsigned v) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); return v; }
@@ -53,6 +56,24 @@ def _run(body: str, checks: str, poison: str, cooperative: bool = False) -> list
 def test_a_read_that_nothing_orders_gets_the_value_before(name: str, poison: str) -> None:
     body, expected = CASES[name]
     assert _run(body, "all", poison) == expected
+
+
+def test_the_read_and_the_write_are_named() -> None:
+    """Lines are those of the body, which begins in the prelude's last line."""
+    body = "if (b == 0 && i == 0) {\nst(s + 1, 1); }\nif (b == 1 && i == 0) {\ny[0] = ld(s + 1); y[1] = 3; }"
+    text = PRELUDE + body + "}"
+    call = call_of([out("y", "uint32", 2), scratch("s", "uint32", 4, initial="zeroed")], (2,), (64,))
+    done = run(ptx_of(text), call, {}, poison="huge")
+    (words,) = done.older
+    where = {line: number for number, line in enumerate(text.splitlines(), 1)}
+    read, wrote = (next(n for line, n in where.items() if mark in line) for mark in ("ld.relaxed", "st.relaxed"))
+    assert words.startswith(f"global read of 4 bytes at byte 4 of buffer s (16 bytes), source line {read}, got")
+    assert f"the write of another block in source line {wrote}:" in words
+    assert output(done, "y", "uint32").tolist() == [0, 3]
+    assert run(ptx_of(text), call, {}, poison="nan").older == ()
+    newest = open_cpu().load(Binary(ptx=ptx_of(text), cubin=b"")).run(call, {}, Conditions(poison="huge", newest=True))
+    assert newest.older == ()
+    assert output(newest, "y", "uint32").tolist() == [1, 3]
 
 
 TOGETHER = """

@@ -71,6 +71,11 @@ BETWEEN_BLOCKS = {
     "a fence of one thread, no barrier before it": Twins(
         _last_block(_STORE, _take(0, _FENCE)), _last_block(_STORE + _BAR, _take(0, _FENCE))
     ),
+    "a ticket for the block alone": Twins(
+        _last_block(_STORE + _FENCE + _BAR, "if (i == 0) last = atomicAdd_block(&counter, 1u) == gridDim.x - 1;"),
+        _last_block(_STORE + _FENCE + _BAR, "if (i == 0) last = atomicAdd_system(&counter, 1u) == gridDim.x - 1;"),
+        "global atomic of 4 bytes",
+    ),
     "the fence before the store": Twins(
         _last_block(_FENCE + _STORE + _BAR, _take(0)), _last_block(_STORE + _BAR, _take(0, _FENCE))
     ),

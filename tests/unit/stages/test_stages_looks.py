@@ -19,6 +19,7 @@ from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.roofline import Floor
 from kerneltrial.records.timing import Timed, Untimed
+from kerneltrial.records.validation import Validated
 from kerneltrial.stages import confirm, time
 from kerneltrial.stages.measuring import CHOICE, Drawn, Kernel
 from kerneltrial.store.canonical import builtins
@@ -146,6 +147,16 @@ def test_a_wrong_output_of_a_timed_launch_makes_the_winner_wrong(ground, monkeyp
     outcome = confirmed(ground, monkeypatch, 3e-4, fault=fault)[0].outcome
     assert not outcome.valid
     assert fault in outcome.findings
+
+
+@pytest.mark.parametrize("dear", [True, False])
+def test_what_a_person_must_look_at_is_told_again_whatever_was_asked_for(dear):
+    way = Finding(reason=Reason.NEEDS_REVIEW, detail="line 4 of k: no case shows what it does")
+    absent = Finding(reason=Reason.CHECK_ABSENT, detail="initcheck was not run")
+    right = Validated(candidate=WINNER, cases=(), checks=("oracle",), unchecked=(absent, way))
+    findings, _, unchecked = confirm._told(right, dear=dear)
+    assert unchecked == ((absent, way) if dear else (way,))
+    assert findings == ()
 
 
 def test_a_winner_that_faults_when_it_is_timed_again_is_not_timed(ground, monkeypatch):

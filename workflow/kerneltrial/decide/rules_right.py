@@ -11,8 +11,9 @@ from kerneltrial.records.validation import Validated
 
 _CHECKED = "judge the candidates again on a device that can check them"
 _REVIEWED = (
-    "a person reads the winner for what the cpu device could not look at (instructions of one architecture are an "
-    "honest reason, an odd one that the kernel does not need is none) and says so by policy.accept_unseen"
+    "a person reads the winner for what no check could look at (instructions of one architecture and ways that only "
+    "large shapes take are honest reasons, an odd instruction or condition that the kernel does not need is none) and "
+    "says so by policy.accept_unseen"
 )
 _USABLE = "a proposer that gives a candidate; the records proposal.json say what was wrong with each reply"
 _PLACEHOLDER = "put your name here"  # the author in the starter's config

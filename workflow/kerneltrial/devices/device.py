@@ -45,6 +45,7 @@ class Conditions(Record):
     `checks` is `all` or `bounds`, as the asker then says; a device that can do less says so in `Run.unchecked`.
     `budget_instructions` bounds the executed thread instructions on `cpu`. `order` is the one in which a device that
     runs blocks and threads one after the other takes them (`shuffled`: drawn from `seed`); a card takes its own.
+    `newest` wants each strong read to get the newest value, where `cpu` would give some an older one (ADR 45).
     """
 
     poison: Poison
@@ -54,6 +55,7 @@ class Conditions(Record):
     seed: int = 0
     order: Order = "forward"
     fence: Literal["none", "start", "end"] = "none"
+    newest: bool = False
 
 
 class Run(Record):
@@ -63,7 +65,8 @@ class Run(Record):
     with thread, block and source line where the device knows them; `unchecked` names what could not be looked at.
     `inputs_intact`, `guards_intact`, `scratch_restored`: input bytes, margins around every buffer, and
     self-restoring scratch are as they should be. When a fault ended the call, `completed` is false and outputs may be
-    partial.
+    partial. `older` says of strong reads that nothing orders, one a launch, that they got an older value: no fault by
+    itself.
     """
 
     completed: bool
@@ -73,6 +76,7 @@ class Run(Record):
     scratch_restored: bool
     findings: tuple[Finding, ...]
     unchecked: tuple[Finding, ...]
+    older: tuple[str, ...] = ()
 
 
 class TimingRequest(Record):

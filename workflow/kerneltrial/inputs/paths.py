@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from kerneltrial.inputs.boundary import cost
 from kerneltrial.inputs.contracts import array_shapes
@@ -25,6 +25,7 @@ CELLS: Final = 1024  # of one search
 _CHEAPER: Final = 64  # after a shape was found, for a cheaper one
 _FACTOR: Final = 16  # remainders by larger primes are told apart by size alone
 
+Order = Literal["cheapest", "largest", "deepest"]
 Wants = Sequence[tuple[ast.expr, bool]]  # conditions, and how each is to come out
 
 
@@ -39,10 +40,14 @@ class Path:
 
 @dataclass(frozen=True)
 class Found:
-    """The cheapest shape that was found, or None; `settled` where there is none for certain, or one was found."""
+    """The cheapest shape that was found, or None; `settled` where there is none for certain, or one was found.
+
+    `cells`: how many were looked at.
+    """
 
     dimensions: dict[str, int] | None
     settled: bool
+    cells: int = 0
 
 
 def paths(plan: LaunchPlan) -> tuple[Path, ...]:
@@ -59,7 +64,7 @@ def paths(plan: LaunchPlan) -> tuple[Path, ...]:
 
 def paths_taken(plan: LaunchPlan, dimensions: Mapping[str, int]) -> frozenset[Path]:
     """The paths that one shape takes; none where no variant takes it."""
-    cell = _point(dimensions)
+    cell = point(dimensions)
     place = next((p for p, variant in enumerate(plan.variants) if truth(tree(variant.when), cell)), None)
     if place is None:
         return frozenset()
@@ -128,34 +133,34 @@ def _names(node: ast.AST) -> list[str]:
     return list(dict.fromkeys(part.id for part in ast.walk(node) if isinstance(part, ast.Name)))
 
 
-def find(contract: Contract, wants: Wants, cells: int = CELLS, *, from_below: bool = True) -> Found:
+def find(contract: Contract, wants: Wants, cells: int = CELLS, *, order: Order = "cheapest") -> Found:
     """Look for an allowed shape in which all of `wants` come out, in at most so many cells.
 
     Cells are taken from the cheapest on until no shape can be cheaper, or none was in many cells; or else from the
-    largest on, and the first shape is returned.
+    largest or the smallest cell on, and the first shape is returned, made small if it was not to be large.
     """
     asked = _apart(wants)
     if asked is None:
         return Found(None, settled=True)
     turn = itertools.count()
-    rank = _rank(contract, from_below)
+    rank = _RANKS[order] if order != "cheapest" else _cheapest(contract)
     whole = domain(contract)
     heap = [(rank(whole), next(turn), whole)] if _status(asked, whole) is not False else []
-    best, least = None, math.inf
+    best, least, looked = None, math.inf, 0
     while heap and cells > 0 and heap[0][0] < least:
-        cells -= 1
+        cells, looked = cells - 1, looked + 1
         cell = heapq.heappop(heap)[2]
         for corner in _corners(asked, cell):
-            price = rank(_point(corner)) if _status(asked, _point(corner)) and exists(contract, corner) else math.inf
+            price = rank(point(corner)) if _status(asked, point(corner)) and exists(contract, corner) else math.inf
             if price < least:
                 cells = min(cells, _CHEAPER)
-                best, least = corner, price if from_below else -math.inf
+                best, least = corner, price if order == "cheapest" else -math.inf
         for part in _parts(asked, cell):
             if _status(asked, part) is not False:
                 heapq.heappush(heap, (rank(part), next(turn), part))
-    if best is not None and from_below:
+    if best is not None and order != "largest":
         best = _lowered(contract, asked, best)
-    return Found(best, settled=best is not None or not heap)
+    return Found(best, settled=best is not None or not heap, cells=looked)
 
 
 def _lowered(contract: Contract, wants: Wants, shape: dict[str, int]) -> dict[str, int]:
@@ -166,7 +171,7 @@ def _lowered(contract: Contract, wants: Wants, shape: dict[str, int]) -> dict[st
         while low < high:
             middle = (low + high) // 2
             tried = {**found, name: span.low + middle * span.step}
-            if _status(wants, _point(tried)) and exists(contract, tried):
+            if _status(wants, point(tried)) and exists(contract, tried):
                 found, high = tried, middle
             else:
                 low = middle + 1
@@ -200,14 +205,20 @@ def _whole(span: Range) -> Span:
     return Span(low, high, step if low < high else 0)
 
 
-def _rank(contract: Contract, from_below: bool) -> Callable[[dict[str, Span]], float]:
-    def below(cell: dict[str, Span]) -> float:
+def _cheapest(contract: Contract) -> Callable[[dict[str, Span]], float]:
+    def rank(cell: dict[str, Span]) -> float:
         try:
             return cost(contract, _low(cell))
         except InputProblem:
             return math.inf
 
-    return below if from_below else lambda cell: -sum(math.log(max(span.high, 1)) for span in cell.values())
+    return rank
+
+
+_RANKS: Final[Mapping[str, Callable[[dict[str, Span]], float]]] = {
+    "largest": lambda cell: -sum(math.log(max(span.high, 1)) for span in cell.values()),
+    "deepest": lambda cell: sum(math.log(_count(span)) for span in cell.values()),  # the last part of a part first
+}
 
 
 def _low(cell: Mapping[str, Span]) -> dict[str, int]:
@@ -225,7 +236,8 @@ def _open(wants: Wants, cell: Cell) -> list[ast.expr]:
     return [leaf for node, _ in wants for leaf in _leaves(node) if truth(leaf, cell) is None]
 
 
-def _point(dimensions: Mapping[str, int]) -> dict[str, Span]:
+def point(dimensions: Mapping[str, int]) -> dict[str, Span]:
+    """One shape as a cell."""
     return {name: Span(size, size, 0) for name, size in dimensions.items()}
 
 

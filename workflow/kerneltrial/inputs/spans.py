@@ -6,6 +6,7 @@ never less: so what a span rules out cannot happen, and what it leaves open must
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -30,7 +31,7 @@ _EITHER: Final = Span(0, 1, 1)
 def span_of(node: ast.expr, cell: Cell) -> Span:
     """The values of an expression over a cell; those of a step that has no value at all are anything."""
     found = _span(node, cell)
-    return found if found.low > -MAGNITUDE and found.high < MAGNITUDE else ANYTHING
+    return found if found.low >= -MAGNITUDE and found.high <= MAGNITUDE else ANYTHING
 
 
 def truth(node: ast.expr, cell: Cell) -> bool | None:
@@ -129,7 +130,38 @@ def _remainder(left: Span, right: Span) -> Span:
     return Span(low, high, step if low < high else 0)
 
 
+def _bits(function: str, left: Span, right: Span) -> Span:
+    """`bit_and`, `bit_or`, `bit_xor` of two's complements: no plan has them, kernels have."""
+    if _is_known(left) and _is_known(right):
+        value = _BITS[function](left.low, right.low)
+        return Span(value, value, 0)
+    highs = [side.high for side in (left, right) if side.low >= 0]
+    if function == "bit_and" and highs:
+        return _from_to(0, min(highs))
+    if len(highs) < 2:
+        return ANYTHING
+    most = (1 << max(highs).bit_length()) - 1
+    if function == "bit_or":
+        return _from_to(max(left.low, right.low), most)
+    return _from_to(0 if _equal(left, right) is None else 1, most)
+
+
+def _hull(left: Span, right: Span) -> Span:
+    low, high = min(left.low, right.low), max(left.high, right.high)
+    step = math.gcd(left.step, right.step, left.low - right.low)
+    return Span(low, high, step if low < high else 0)
+
+
+def _from_to(low: int, high: int) -> Span:
+    return Span(low, high, 1 if low < high else 0)
+
+
 def _called(function: str, parts: list[Span]) -> Span:
+    if function in _BITS:
+        return _bits(function, *parts)
+    if function == "choose":  # the first of two where a condition holds: kernels have that too
+        holds = _truth(parts[2])
+        return _hull(*parts[:2]) if holds is None else parts[0 if holds else 1]
     if function == "ceil_div":
         return _negative(_quotient(_negative(parts[0]), parts[1]))
     pick = min if function == "min" else max
@@ -152,6 +184,11 @@ def _equal(left: Span, right: Span) -> bool | None:
     return False if apart else None
 
 
+_BITS: Mapping[str, Callable[[int, int], int]] = {
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+}
 _BINARY: Mapping[type[ast.operator], Callable[[Span, Span], Span]] = {
     ast.Add: _sum,
     ast.Sub: lambda left, right: _sum(left, _negative(right)),

@@ -229,6 +229,7 @@ class CaseWork:
         first, second = (self._conditions(seen.draw, turn, seen.level) for turn in (0, 1))
         return Again(
             first=lambda: run(first),
+            second_newest=lambda: run(msgspec.structs.replace(second, newest=True)),
             second_forward=lambda: run(msgspec.structs.replace(second, order="forward")),
         )
 

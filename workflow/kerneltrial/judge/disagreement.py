@@ -16,9 +16,11 @@ _REPEATS: Final = 3  # more than one, since what changes from call to call may c
 
 
 class Again(NamedTuple):
-    """Further runs of the same inputs: under the first run's conditions; under the second's in the first's order."""
+    """Further runs of the same inputs: under the first run's conditions; under the second's, with the newest value for
+    every read; under the second's in the first's order."""
 
     first: Callable[[], Run]
+    second_newest: Callable[[], Run]
     second_forward: Callable[[], Run]
 
 
@@ -32,6 +34,11 @@ def explain(call: Call, first: Run, second: Run, again: Again) -> Finding:
     if untouched is not None:
         return untouched
     where = differences(call, first, second)
+    if second.older and again.second_newest().outputs == first.outputs:
+        return Finding(
+            reason=Reason.GLOBAL_RACE,
+            detail=f"results hang on whether one block sees in time what another wrote: {second.older[0]}; {where}",
+        )
     for _ in range(_REPEATS):
         repeated = again.first()
         if repeated.completed and repeated.outputs != first.outputs:

@@ -95,7 +95,7 @@ def _worst(plan: LaunchPlan, contract: Contract) -> Iterator[dict[str, int]]:
         over = [each for each in conditions if truth(each, whole) is not False]
         if over:
             wants = ((ast.BoolOp(op=ast.Or(), values=over), True), *wanted(plan, Path(place)))
-            over_limits = find(contract, wants, _CELLS, from_below=False)
+            over_limits = find(contract, wants, _CELLS, order="largest")
             if over_limits.dimensions is not None:
                 yield over_limits.dimensions
 

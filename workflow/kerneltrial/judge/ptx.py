@@ -7,9 +7,9 @@ Reading takes time in proportion to the text, whatever stands in it: it happens 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 _TOKEN: Final = re.compile(
@@ -27,6 +27,7 @@ _TOKEN: Final = re.compile(
 )
 # More numbers in a row than any instruction has are the middle of a table: passed over at one go.
 _STRING: Final = '""'
+_LINE: Final = re.compile(r"[0-9]{1,8}")
 _ENDS: Final = frozenset("{};:")
 _HEADERS: Final = frozenset({".entry", ".func", ".section"})
 _WORDS_AFTER: Final = {".version": 1, ".target": 1, ".address_size": 1, ".file": 2, ".loc": 3}
@@ -37,14 +38,19 @@ class Statement:
     """One statement: its tokens (guard and labels taken off), the line it starts at, and how many braces it is inside.
 
     Of an initial value in braces, names are kept and numbers are not: a table is as long as its author likes.
-    `guard` is the predicate register, or empty. `operands` holds, for each operand, the registers and symbols that
-    are named in it; an element of a vector register (`%v.x`) counts as the whole register.
+    `guard` is the predicate register, or empty; `negated`, whether it is to be false. `operands` holds, for each
+    operand, the registers and symbols that are named in it; an element of a vector register (`%v.x`) counts as the
+    whole register. `parts` are the operands' tokens. `labels` stand right before it, `source` is the line of the source
+    that the last `.loc` names (0: none does).
     """
 
     line: int
     depth: int
     tokens: tuple[str, ...]
     guard: str = ""
+    negated: bool = False
+    labels: tuple[str, ...] = ()
+    source: int = 0
 
     @property
     def opcode(self) -> str:
@@ -52,15 +58,26 @@ class Statement:
 
     @cached_property
     def operands(self) -> tuple[frozenset[str], ...]:
-        found: list[set[str]] = [set()]
+        return tuple(frozenset(t.partition(".")[0] for t in part if is_name(t)) for part in self.parts)
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """Registers that it may write: its first operand, where that is no address and no label."""
+        if not self.parts[0] or self.opcode.startswith((".", "st.", "red.", "bra", "brx", "call", "bar")):
+            return frozenset()
+        return frozenset() if "[" in self.parts[0] else self.operands[0]
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        found: list[list[str]] = [[]]
         nested = 0
         for token in self.tokens[1:]:
             nested += (token in "([{") - (token in ")]}") if len(token) == 1 else 0
             if token == "," and nested == 0:
-                found.append(set())
-            elif is_name(token):
-                found[-1].add(token.partition(".")[0])
-        return tuple(frozenset(names) for names in found)
+                found.append([])
+            else:
+                found[-1].append(token)
+        return tuple(map(tuple, found))
 
 
 def is_name(token: str) -> bool:
@@ -71,6 +88,27 @@ def is_name(token: str) -> bool:
 def statements(ptx: str) -> Iterator[Statement]:
     """Statements in the order of the text; raises ValueError where comments, strings or braces do not close."""
     return _Reader(_tokens(ptx)).statements()
+
+
+@lru_cache(maxsize=2)
+def read(ptx: str) -> tuple[Statement, ...]:
+    """The same, kept: several looks are taken at one text, one after the other."""
+    return tuple(statements(ptx))
+
+
+def functions(found: Iterable[Statement]) -> Iterator[tuple[Statement | None, list[Statement]]]:
+    """Header and statements of each function's body."""
+    header: Statement | None = None
+    body: list[Statement] = []
+    for statement in found:
+        if statement.depth > 0:
+            body.append(statement)
+            continue
+        if body:
+            yield header, body
+        header, body = statement, []
+    if body:
+        yield header, body
 
 
 def _tokens(ptx: str) -> Iterator[tuple[str, int]]:
@@ -100,7 +138,9 @@ class _Reader:
         self._header = False  # the statement is one that a body follows
         self._valued = False  # the statement has an `=`
         self._current: list[str] = []
+        self._labels: list[str] = []  # that no statement followed yet
         self._line = 0
+        self._source = 0
 
     def _next(self) -> tuple[str, int] | None:
         return self._ahead.pop() if self._ahead else next(self._tokens, None)
@@ -119,7 +159,7 @@ class _Reader:
                 if self._depth < 0:
                     raise ValueError(f"line {line}: a brace closes that was not opened")
             elif token == ":" and len(self._current) == 1:
-                self._current.clear()  # a label
+                self._labels.append(self._current.pop())
             else:
                 self._take(token, line)
         if self._depth or self._current:
@@ -144,17 +184,26 @@ class _Reader:
         self._current.append(token)
 
     def _finish(self) -> Statement:
-        tokens, guard = self._current, ""
+        tokens, guard, negated = self._current, "", False
         if tokens[0] == "@":
-            at = 2 if tokens[1:2] == ["!"] else 1
+            negated = tokens[1:2] == ["!"]
+            at = 2 if negated else 1
             guard, tokens = "".join(tokens[at : at + 1]), tokens[at + 1 :]
-        self._current = []
+        labels, self._labels, self._current = tuple(self._labels), [], []
         self._header = self._valued = False
-        return Statement(line=self._line, depth=self._depth, tokens=tuple(tokens or ("@",)), guard=guard)
+        return Statement(
+            self._line, self._depth, tuple(tokens or ("@",)), guard, negated, labels=labels, source=self._source
+        )
 
     def _skip_directive(self, directive: str) -> None:
         """Pass over a directive that no `;` ends: `.loc 1 2 3, function_name $x, inlined_at 1 2 3`."""
-        self._skip(_WORDS_AFTER[directive])
+        if directive == ".loc":
+            self._skip(1)
+            read = self._next()
+            self._source = int(read[0]) if read is not None and _LINE.fullmatch(read[0]) else 0
+            self._skip(1)
+        else:
+            self._skip(_WORDS_AFTER[directive])
         while self._skip_if(","):
             word = self._next()
             if word is not None and word[0] == "function_name":

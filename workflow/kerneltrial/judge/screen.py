@@ -21,10 +21,10 @@ Refused by no policy but always: PTX above MAX_PTX_BYTES (SOURCE_REFUSED), and P
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, get_args
 
-from kerneltrial.judge.ptx import Statement, is_name, statements
+from kerneltrial.judge.ptx import Statement, functions, is_name, read
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.screening import Action, Screening, Topic
 
@@ -83,7 +83,7 @@ def screen(ptx: str, policy: Screening, *, several_launches: bool = False) -> tu
         detail = f"{len(ptx)} bytes of PTX are too many to look at; the limit is {MAX_PTX_BYTES >> 20} MiB"
         return (Finding(reason=Reason.SOURCE_REFUSED, detail=detail),)
     try:
-        found = list(statements(ptx))
+        found = read(ptx)
     except ValueError as error:
         return (Finding(reason=Reason.FORBIDDEN_INSTRUCTION, detail=f"the PTX cannot be read: {error}"),)
     actions: dict[Topic, Action] = {topic: getattr(policy, topic) for topic in get_args(Topic)}
@@ -94,7 +94,7 @@ def screen(ptx: str, policy: Screening, *, several_launches: bool = False) -> tu
     return _judged(_sights(found), actions)
 
 
-def _backs_off(found: list[Statement]) -> bool:
+def _backs_off(found: Sequence[Statement]) -> bool:
     """Whether the only clock is `%globaltimer`, in a module that waits for an mbarrier and sleeps meanwhile."""
     waits = any(s.opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait")) for s in found)
     sleeps = any(s.opcode.startswith("nanosleep") for s in found)
@@ -112,7 +112,7 @@ def _judged(sights: Iterable[Sight], actions: dict[Topic, Action]) -> tuple[Find
     return tuple(to_review.values())
 
 
-def _sights(found: list[Statement]) -> Iterator[Sight]:
+def _sights(found: Sequence[Statement]) -> Iterator[Sight]:
     yield from _special_registers(found)
     yield from _opcodes(found)
     yield from _unknown_calls(found)
@@ -137,7 +137,7 @@ def _opcodes(found: Iterable[Statement]) -> Iterator[Sight]:
             yield Sight("cache_policy", f"line {statement.line}: {statement.opcode} says what the cache keeps")
 
 
-def _unknown_calls(found: list[Statement]) -> Iterator[Sight]:
+def _unknown_calls(found: Sequence[Statement]) -> Iterator[Sight]:
     """Functions that are declared (`.extern`) and defined nowhere here."""
     for statement in found:
         tokens = statement.tokens
@@ -158,7 +158,7 @@ def _function_name(tokens: tuple[str, ...]) -> str:
     return next((t for t in rest if is_name(t)), "?")
 
 
-def _used_globals(found: list[Statement]) -> Iterator[str]:
+def _used_globals(found: Sequence[Statement]) -> Iterator[str]:
     """Uses of module-scope `.global` variables that may be more than reading a constant table.
 
     An address may be moved, offset and loaded from, and nothing else may be done with it: a comparison, a bit of it or
@@ -174,7 +174,7 @@ def _used_globals(found: list[Statement]) -> Iterator[str]:
     for statement, _, values in declared:
         if values & variables:
             yield f"line {statement.line}: the address of {_some(values & variables)} is stored in module-scope memory"
-    for header, whole in _functions(found):
+    for header, whole in functions(found):
         body = _without_asserts(whole)
         addresses = _addresses(body, variables)
         if header is not None and addresses.intersection(header.tokens):
@@ -235,21 +235,6 @@ def _declared(statement: Statement) -> tuple[set[str], set[str]]:
         elif is_name(token):
             into.add(token)
     return names, values
-
-
-def _functions(found: list[Statement]) -> Iterator[tuple[Statement | None, list[Statement]]]:
-    """Header and statements of each function's body."""
-    header: Statement | None = None
-    body: list[Statement] = []
-    for statement in found:
-        if statement.depth > 0:
-            body.append(statement)
-            continue
-        if body:
-            yield header, body
-        header, body = statement, []
-    if body:
-        yield header, body
 
 
 def _addresses(body: list[Statement], variables: set[str]) -> set[str]:

@@ -16,13 +16,16 @@ from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.far import far_cases, out_of_reach
-from kerneltrial.inputs.resolve import PlanProblem
+from kerneltrial.inputs.resolve import PlanProblem, check_plan
 from kerneltrial.judge import sanitizing
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.beyond import Room, beyond_int32
 from kerneltrial.judge.casework import CaseWork, turns
 from kerneltrial.judge.domain import uncovered
+from kerneltrial.judge.inside import Module, ways_inside
 from kerneltrial.judge.levels import BOUNDS_ALONE, Levels, Sized, choose, left_out
+from kerneltrial.judge.outcomes import invalid, outcome_of, placed, review
+from kerneltrial.judge.ptx import read
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Sanitizes, Subject
 from kerneltrial.judge.strict import with_word
@@ -30,7 +33,7 @@ from kerneltrial.judge.variants import Derived, derived
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
 from kerneltrial.records.plan import LaunchPlan
-from kerneltrial.records.reason import Finding, Reason, ReasonClass
+from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.record import Digest
 from kerneltrial.records.validation import CaseVerdict, Invalid, Unchecked, Validated
 
@@ -103,16 +106,32 @@ class Judge:
         """The verdict on a candidate; raises `JudgeProblem`, `InputProblem` or `DeviceProblem` on broken ground."""
         seen = screen(binary.ptx, self.setup.protocol.screening, several_launches=has_several_launches(plan))
         if any(finding.reason is not Reason.NEEDS_REVIEW for finding in seen):
-            return _invalid(built.candidate, seen[0], (), ("screen",), ())
-        more = derived(self.setup, plan, self.cases)
+            return invalid(built.candidate, seen[0], (), ("screen",), ())
+        more = self._further_cases(built, binary, plan)
         subject = Subject(binary=binary, plan=plan, abi=built.abi, runner=runner)
         outcome = self._with(more)._judged_twice(built, subject, further)
         if more.unchecked and isinstance(outcome, Validated):
             outcome = msgspec.structs.replace(outcome, unchecked=(*outcome.unchecked, *more.unchecked))
         if (seen or more.open) and not isinstance(outcome, Invalid):
-            detail = _review(seen, more.open, outcome)
+            detail = review(seen, more.open, outcome)
             return Unchecked(candidate=built.candidate, reason=Reason.NEEDS_REVIEW, detail=detail)
         return outcome
+
+    def _further_cases(self, built: Built, binary: Binary, plan: LaunchPlan) -> Derived:
+        """Cases for what the plan, and then the kernels, do in shapes that no other case has."""
+        try:
+            check_plan(plan, self.setup.contract)
+        except PlanProblem:  # told where its calls are resolved
+            return Derived()
+        of_plan = derived(self.setup, plan, self.cases)
+        cases = (*self.cases, *of_plan.cases)
+        inside = ways_inside(self.setup, plan, Module(read(binary.ptx), built.abi), cases)
+        return Derived(
+            cases=(*of_plan.cases, *inside.cases),
+            once=of_plan.once | inside.once,
+            open=of_plan.open,
+            unchecked=(*of_plan.unchecked, *inside.unchecked),
+        )
 
     def _with(self, more: Derived) -> "Judge":
         """This judge with further cases, of one plan; answers are kept in common."""
@@ -151,17 +170,17 @@ class Judge:
         """The `cpu` device's verdict on what is cheap enough for it, and the names of the other cases."""
         prepared = self._prepare(subject, self._near, closely=True)
         if isinstance(prepared, Finding):
-            return _ended(built.candidate, prepared, (), (), ()), ()
+            return outcome_of(built.candidate, prepared, (), (), ()), ()
         seen = prepared.levels.every | prepared.levels.once
         cases = tuple(case for case, _ in prepared.cases if case.name in seen)
         if not cases:
             large = Finding(reason=Reason.CHECK_ABSENT, detail="every case is too large for it")
-            return _ended(built.candidate, large, (), (), ()), ()
+            return outcome_of(built.candidate, large, (), (), ()), ()
         try:
             outcome = self.judge_subject(built.candidate, subject, cases)
         except DeviceProblem as problem:  # it is a second opinion, and the card's own is there
             absent = Finding(reason=Reason.CHECK_ABSENT, detail=str(problem))
-            return _ended(built.candidate, absent, (), (), ()), ()
+            return outcome_of(built.candidate, absent, (), (), ()), ()
         return outcome, tuple(case.name for case, _ in prepared.cases if case.name not in seen)
 
     def judge_subject(
@@ -173,7 +192,7 @@ class Judge:
         """
         prepared = self._prepare(subject, cases, closely)
         if isinstance(prepared, Finding):
-            return _ended(identity, prepared, (), self._checks(screened, None), ())
+            return outcome_of(identity, prepared, (), self._checks(screened, None), ())
         verdicts: list[CaseVerdict] = []
         unchecked: dict[Finding, None] = {}
         checks = self._checks(screened, prepared.levels)
@@ -181,7 +200,7 @@ class Judge:
         if ended is None and first is not None:
             ended = self._history(subject, prepared, first)
         if ended is not None:
-            return _ended(identity, _placed(ended, verdicts), verdicts, checks, tuple(unchecked))
+            return outcome_of(identity, placed(ended, verdicts), verdicts, checks, tuple(unchecked))
         unchecked.update(dict.fromkeys(left_out(prepared.sized, prepared.levels)))
         unchecked.update(dict.fromkeys(self._out_of_reach(cases)))
         return Validated(candidate=identity, cases=tuple(verdicts), checks=checks, unchecked=tuple(unchecked))
@@ -266,56 +285,3 @@ class Judge:
 def has_several_launches(plan: LaunchPlan) -> bool:
     """Whether no variant of a plan has one launch only."""
     return all(len(variant.launches) > 1 for variant in plan.variants)
-
-
-def _review(seen: Sequence[Finding], ways: Sequence[Finding], outcome: Validated | Unchecked) -> str:
-    """What a person must look at: what the screen has `seen`, and ways through the plan that nothing took."""
-    here = f"not judged here ({outcome.detail})" if isinstance(outcome, Unchecked) else "right in every case"
-    words = f"{here}, and a person must look: {'; '.join(finding.detail for finding in (*seen, *ways))}"
-    if not seen:
-        return words
-    allow = "a new trial can say so in its config (protocol.screening, allow)"
-    return (
-        f"{words}. Where what the screen saw is harmless, {allow}"
-        if ways
-        else f"{words}. Where that is harmless, {allow}"
-    )
-
-
-def _placed(finding: Finding, verdicts: Sequence[CaseVerdict]) -> Finding:
-    """The finding with the case that showed it, and its dimensions."""
-    at = next((v for v in verdicts if finding in v.findings), None)
-    if at is None:
-        return finding
-    sizes = ", ".join(f"{name}={size}" for name, size in at.dimensions.items())
-    return Finding(reason=finding.reason, detail=f"case {at.case} ({sizes}): {finding.detail}")
-
-
-def _ended(
-    identity: Digest,
-    finding: Finding,
-    verdicts: Sequence[CaseVerdict],
-    checks: tuple[str, ...],
-    unchecked: tuple[Finding, ...],
-) -> Invalid | Unchecked:
-    """Invalid where the finding is the candidate's, else unchecked: a fault of the ground never counts against it."""
-    if finding.reason.reason_class is ReasonClass.CANDIDATE:
-        return _invalid(identity, finding, verdicts, checks, unchecked)
-    return Unchecked(candidate=identity, reason=finding.reason, detail=finding.detail)
-
-
-def _invalid(
-    identity: Digest,
-    finding: Finding,
-    verdicts: Sequence[CaseVerdict],
-    checks: tuple[str, ...],
-    unchecked: tuple[Finding, ...],
-) -> Invalid:
-    return Invalid(
-        candidate=identity,
-        reason=finding.reason,
-        detail=finding.detail,
-        cases=tuple(verdicts),
-        checks=checks,
-        unchecked=unchecked,
-    )

@@ -6,13 +6,13 @@ a wrong tile shows. What no shape was found for, or is too much work, is told: a
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kerneltrial.inputs.boundary import cost
 from kerneltrial.inputs.paths import CELLS, Found, Path, chooses, exists, find, paths, paths_taken, wanted
-from kerneltrial.inputs.resolve import PlanProblem, check_plan
 from kerneltrial.judge.setup import JudgeSetup
 from kerneltrial.records.case import Case
 from kerneltrial.records.contract import Contract
@@ -41,11 +41,10 @@ class Derived:
 
 
 def derived(setup: JudgeSetup, plan: LaunchPlan, cases: Sequence[Case]) -> Derived:
-    """Cases for the paths of a plan that `cases` leave; the same for the same plan, contract and cases."""
-    try:
-        check_plan(plan, setup.contract)
-    except PlanProblem:  # told where its calls are resolved
-        return Derived()
+    """Cases for the paths of a plan that `cases` leave; the same for the same plan, contract and cases.
+
+    The plan's names and expressions are known to be right (`check_plan`).
+    """
     taken = {path for case in cases for path in paths_taken(plan, case.dimensions)}
     most = max(ONCE, max(cost(setup.contract, case.dimensions) for case in setup.cases.cases))
     found: list[Case] = []
@@ -59,10 +58,10 @@ def derived(setup: JudgeSetup, plan: LaunchPlan, cases: Sequence[Case]) -> Deriv
             continue
         searches -= 1
         shape = find(setup.contract, wanted(plan, path), CELLS)
-        left[path] = _left(setup.contract, shape, most if chooses(plan, path) else ONCE)
+        left[path] = too_large(setup.contract, shape, most if chooses(plan, path) else ONCE)
         if shape.dimensions is not None and not left[path]:
-            dimensions = _larger(setup.contract, plan, path, shape.dimensions)
-            found.append(Case(name=_name(dimensions), kind="correctness", dimensions=dimensions, seed=setup.seed))
+            dimensions = larger(setup.contract, shape.dimensions, partial(_takes, plan, path))
+            found.append(Case(name=shape_name(dimensions), kind="correctness", dimensions=dimensions, seed=setup.seed))
             taken |= paths_taken(plan, dimensions)
     return Derived(
         cases=tuple(found),
@@ -83,7 +82,7 @@ def _hole(contract: Contract, plan: LaunchPlan) -> tuple[Finding, ...]:
     return (Finding(reason=Reason.NEEDS_REVIEW, detail=detail),)
 
 
-def _left(contract: Contract, found: Found, most: int) -> str:
+def too_large(contract: Contract, found: Found, most: int) -> str:
     """Why no case can be made of what was found; empty where one can, or where no shape takes that path."""
     if found.dimensions is None:
         return "" if found.settled else "no shape was found that takes it, and none was shown not to"
@@ -93,23 +92,27 @@ def _left(contract: Contract, found: Found, most: int) -> str:
     return f"the cheapest shape found is too large to run here ({sizes})"
 
 
-def _larger(contract: Contract, plan: LaunchPlan, path: Path, shape: Mapping[str, int]) -> dict[str, int]:
-    """The shape with dimensions at their least made larger, while it takes the same path and stays cheap."""
+def larger(contract: Contract, shape: Mapping[str, int], same: Callable[[Mapping[str, int]], bool]) -> dict[str, int]:
+    """The shape with dimensions at their least made larger, while it takes the `same` path and stays cheap."""
     found = dict(shape)
     limit = max(FULL, cost(contract, shape))
     for size, (name, span) in itertools.product(_LARGER, contract.dimensions.items()):
         tried = {**found, name: size}
         allowed = found[name] < size <= span.maximum and size % span.multiple_of == 0
-        if allowed and _affordable(contract, tried, limit) and path in paths_taken(plan, tried):
+        if allowed and _affordable(contract, tried, limit) and same(tried):
             found = tried
     return found
+
+
+def _takes(plan: LaunchPlan, path: Path, dimensions: Mapping[str, int]) -> bool:
+    return path in paths_taken(plan, dimensions)
 
 
 def _affordable(contract: Contract, shape: Mapping[str, int], limit: int) -> bool:
     return exists(contract, shape) and cost(contract, shape) <= limit
 
 
-def _name(dimensions: Mapping[str, int]) -> str:
+def shape_name(dimensions: Mapping[str, int]) -> str:
     """A name that says the sizes, in the contract's order: answers are kept by it, for every candidate."""
     name = "_".join(("variant", *map(str, dimensions.values())))
     return name if len(name) <= 64 else f"variant_{int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)}"

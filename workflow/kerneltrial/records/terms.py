@@ -17,7 +17,7 @@ class Policy(Record):
     `waive_vendor` names libraries that may be faster than the winner, `waive_floor` cases whose latency under the
     roofline's floor a person has looked into and found honest. `no_vendor` says that no vendor has a kernel for this
     contract, and why; nothing where one is to be timed. `accept_unseen` says that a person has looked at a winner that
-    the `cpu` device could not run beside the card.
+    the `cpu` device could not run beside the card, or some way through which no case takes.
     """
 
     minimum_effect: Decimal = Decimal("0.02")

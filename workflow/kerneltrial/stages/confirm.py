@@ -13,7 +13,7 @@ from kerneltrial.devices.runner import Runner
 from kerneltrial.inputs.holdout import sealed_seed
 from kerneltrial.judge.answers import Answers
 from kerneltrial.judge.beyond import CHECK as BEYOND
-from kerneltrial.judge.validation import Further, Judge
+from kerneltrial.judge.validation import Further, Judge, ValidationOutcome
 from kerneltrial.measure.confirm import enough, figures
 from kerneltrial.measure.roofline import under_floor
 from kerneltrial.records.build import Build, Built
@@ -31,7 +31,7 @@ from kerneltrial.records.confirmation import (
 from kerneltrial.records.decision import Winner
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
-from kerneltrial.records.reason import Finding
+from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.roofline import NOT_ASKED
 from kerneltrial.records.sanitizer import CPU_DEVICE, TOOLS
 from kerneltrial.records.validation import Invalid, Unchecked
@@ -131,14 +131,24 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built, own: Runner) ->
         judge = Judge(dataclasses.replace(setup, cases=fresh))
         further = Further(sanitizer_of(g, winner=True), strict, room_of(g), at_once=True)
         outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
+    findings, checks, unchecked = _told(outcome, dear=further != Further(at_once=True))
+    return Again(findings=findings, checks=checks, unchecked=unchecked, answers=judge.answers, own=own)
+
+
+def _told(
+    outcome: ValidationOutcome, *, dear: bool
+) -> tuple[tuple[Finding, ...], tuple[str, ...], tuple[Finding, ...]]:
+    """Faults, dear checks, and what they left open. Without dear checks the validation's record says what is open, but
+    for what a person must look at: no GO rests on that."""
     findings: tuple[Finding, ...] = ()
     if isinstance(outcome, Invalid | Unchecked):
         findings = (Finding(reason=outcome.reason, detail=outcome.detail),)
-    nothing_dear = further == Further(at_once=True)
-    if nothing_dear or isinstance(outcome, Unchecked):
-        return Again(findings=findings, checks=(), unchecked=(), answers=judge.answers, own=own)
+    if isinstance(outcome, Unchecked):
+        return findings, (), ()
+    if not dear:
+        return findings, (), tuple(f for f in outcome.unchecked if f.reason is Reason.NEEDS_REVIEW)
     checks = tuple(check for check in outcome.checks if check in (*TOOLS, CPU_DEVICE, BEYOND))
-    return Again(findings=findings, checks=checks, unchecked=outcome.unchecked, answers=judge.answers, own=own)
+    return findings, checks, outcome.unchecked
 
 
 def _fresh(case: Case, salt: bytes, winner: str) -> Case:

@@ -31,12 +31,13 @@ class Placed:
 class Arena:
     """`memory` and `flags` have a byte each for every byte that a kernel can address; `image_start` is where
     module-scope variables begin; `workspace` is where blocks of a cooperative launch meet. `poison` is the byte for
-    memory of threads and blocks, which is not in the arena; `order` and `seed` say how they take turns."""
+    memory of threads and blocks, which is not in the arena; `order` and `seed` say how they take turns, and `newest` is
+    as in `Conditions`."""
 
     def __init__(self, call: Call, values: Values, conditions: Conditions, image: tuple[bytes, bytes]) -> None:
         self._conditions = conditions
         self.poison = poison_byte(conditions)
-        self.order, self.seed = conditions.order, conditions.seed
+        self.order, self.seed, self.newest = conditions.order, conditions.seed, conditions.newest
         self.placed: dict[str, Placed] = {}
         position = at.MARGIN_BYTES
         for buffer in call.buffers:

@@ -55,4 +55,5 @@ def run_together(
     return Launched(
         finding, budget, sum(w.get("barriers") for w in workers), workers[0].shared_bytes, records.checked,
         noncoherent=any(w.get("noncoherent") for w in workers), prints=prints,
+        older=next((words for w in workers if (words := w.older())), ""),
     )  # fmt: skip

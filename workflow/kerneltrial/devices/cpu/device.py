@@ -109,6 +109,7 @@ class LoadedCpu:
                 Finding(reason=Reason.CHECK_ABSENT, detail=f"not checked on cpu: {what}")
                 for what in self._unlooked(call, ended, conditions.checks)
             ),
+            older=tuple(launched.older for launched in ended.launched if launched.older),
         )
 
     def _unlooked(self, call: Call, ended: "_Ended", level: Level) -> list[str]:

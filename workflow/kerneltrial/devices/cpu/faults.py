@@ -93,6 +93,15 @@ def _in_global(fault: Fault, arena: Arena) -> str:
     return f"global {_word(site)} of {site.size} bytes {place} races with {whom}: nothing orders them"
 
 
+def got_older(read: Site, wrote: Site, address: int, arena: Arena) -> str:
+    """A strong read that got an older value, and the write of another block whose value that was not."""
+    place = _place(arena, (address - at.GLOBAL_BASE) % (1 << 64))
+    return (
+        f"global {_word(read)} of {read.size} bytes {place}, source line {read.line}, got what was there before the "
+        f"{_word(wrote)} of another block in source line {wrote.line}: nothing orders the two (a fence is missing?)"
+    )
+
+
 def _word(site: Site) -> str:
     return {"read": "read", "write": "write", "update": "atomic"}[site.kind]
 

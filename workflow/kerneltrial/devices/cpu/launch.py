@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena, _aligned
-from kerneltrial.devices.cpu.faults import Fault, explain
+from kerneltrial.devices.cpu.faults import Fault, explain, got_older
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
@@ -38,7 +38,7 @@ class Launched:
     the launch is not too large to look for races in global memory.
 
     `noncoherent`: under all checks, such a load met memory that the launch may write; a card may give older bytes.
-    `prints` is what a kernel that can print did print.
+    `prints` is what a kernel that can print did print; `older` words on a read that got an older value, or nothing.
     """
 
     finding: Finding | None
@@ -48,6 +48,7 @@ class Launched:
     races_checked: bool
     noncoherent: bool
     prints: Prints | None = None
+    older: str = ""
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:
@@ -190,6 +191,11 @@ class Worker:
         """Run the blocks, or resume the one that spins: 0, 1 after a fault, 2 where it spins (again)."""
         return run_grid(self.state.ctypes.data, self._contexts.ctypes.data, threads_of_block(self._launch), resume)
 
+    def older(self) -> str:
+        """Words on the last read that got an older value; empty where none did."""
+        read, wrote = (self._kernel.sites[self.get(f"older_{which}")] for which in ("read", "wrote"))
+        return got_older(read, wrote, self.get("older_address"), self._arena) if read.kind else ""
+
     @property
     def bytes(self) -> int:
         """What it holds."""
@@ -242,7 +248,7 @@ def run_launch(
     finding = None if worker.run() else worker.finding()
     return Launched(
         finding, worker.get("budget"), worker.get("barriers"), worker.shared_bytes, records.checked,
-        bool(worker.get("noncoherent")), prints,
+        bool(worker.get("noncoherent")), prints, worker.older(),
     )  # fmt: skip
 
 

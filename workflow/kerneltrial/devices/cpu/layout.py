@@ -21,6 +21,7 @@ _BLOCK_FIELDS = (
     "fence_log", "covered", "covered_words", "covered_time", "published", "published_rows", "places", "places_used_at",
     "places_most", "block_number", "global_shadow", "global_shift",
     "arrived", *(f"arrived{n}" for n in range(1, 16)), "backward", "noncoherent", "stale", "older",
+    "older_sites", "older_read", "older_wrote", "older_address",
     "block_stride", "block_shift", "warp_stride", "warp_shift",
     "first_block", "end_block", "read_mask", "marks", "workspace", "prints",
     *(f"arena_units{n}" for n in (1, 2, 4, 8, 16)),

@@ -82,6 +82,8 @@ def _combine(b: Body, what: str, type_: str, old: str, value: str, swap: str = "
 
 
 _ORDER = "{sem:|.relaxed|.acquire|.release|.acq_rel}{scope:|.cta|.gpu|.sys}{space:|.global|.shared|.shared::cta}"
+# CUDA's atomicAdd_block and atomicAdd_system: the scope stands behind the space
+_SCOPED = "{sem:}{space:.global|.shared|.shared::cta}{scope:.cta|.gpu|.sys}"
 _RED_ORDER = "{sem:|.relaxed|.release}{scope:|.cta|.gpu|.sys}{space:|.global|.shared|.shared::cta}"
 _G = "atomic"
 _HALVES = "f16|f16x2|bf16|bf16x2"
@@ -105,4 +107,8 @@ FORMS = (
     Form(f"{{op:atom}}{_ORDER}.{{what:add}}.noftz.{{t:{_HALVES}}}", "=t [] t", _atomic, _G, raw=True),
     Form(f"{{op:red}}{_RED_ORDER}.{{what:add}}.noftz.{{t:{_HALVES}}}", "[] t", _atomic, _G, raw=True),
     *(Form(f"{{op:red}}{_RED_ORDER}.{{what:{w}}}.{{t:{t}}}", "[] t", _atomic, _G, raw=True) for w, t in _TYPES),
+    *(Form(f"{{op:atom}}{_SCOPED}.{{what:{w}}}.{{t:{t}}}", "=t [] t", _atomic, _G, raw=True) for w, t in _TYPES),
+    *(Form(f"{{op:red}}{_SCOPED}.{{what:{w}}}.{{t:{t}}}", "[] t", _atomic, _G, raw=True) for w, t in _TYPES),
+    Form(f"{{op:atom}}{_SCOPED}.{{what:exch}}.{{t:b32|b64}}", "=t [] t", _atomic, _G, raw=True),
+    Form(f"{{op:atom}}{_SCOPED}.{{what:cas}}.{{t:b16|b32|b64}}", "=t [] t t", _atomic, _G, raw=True),
 )

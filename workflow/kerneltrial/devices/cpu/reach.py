@@ -108,7 +108,8 @@ class _Reach:
         return b.op(f"select i1 {same}, i64 {granules.SAME}, i64 {self.kind}")
 
     def older(self, pointer: str, place: Slot) -> None:
-        """A strong read that nothing orders gets what was there before, which strong writes keep (`races_global`)."""
+        """A strong read that nothing orders gets what was there before, which strong writes keep (`races_global`), and
+        the last such read is noted, with the write whose value it did not get."""
         b = self.b
         older = self.field("older", "ptr")
         strong = b.op(f"icmp ugt i64 {self.kind}, {granules.WRITE}")
@@ -117,16 +118,24 @@ class _Reach:
             size = b.op(f"shl i64 1, {self.shift}")
             reads = b.op(f"icmp eq i64 {b.op(f'and i64 {self.kind}, 3')}, {granules.READ}")
             read, write, on = b.label(), b.label(), b.label()
-            b.branch(reads, read, write)
-            b.place(read)
             shift = self.field("global_shift")
             end = b.op(f"sub i64 {b.op(f'add i64 %offset, {size}')}, 1")
             first, last = b.op(f"lshr i64 %offset, {shift}"), b.op(f"lshr i64 {end}, {shift}")
+            b.branch(reads, read, write)
+            b.place(read)
             every = b.op(f"add i64 {b.op(f'sub i64 {last}, {first}')}, 1")
             stale = b.op(f"icmp eq i64 {self.field('stale')}, {every}")
             place.set(b.op(f"select i1 {stale}, ptr {kept}, ptr {pointer}"))
+            site_at = b.op(f"getelementptr i32, ptr {self.field('older_sites', 'ptr')}, i64 {first}")
+            with b.when(stale):
+                wrote = b.op(f"zext i32 {b.op(f'load i32, ptr {site_at}')} to i64")
+                for name, value in (("read", "%site"), ("wrote", wrote), ("address", self.address())):
+                    b.set_field("%blk", at.BLOCK[f"older_{name}"], "i64", value)
             b.jump(on)
             b.place(write)
+            with b.loop(first, b.op(f"add i64 {last}, 1"), "i64") as granule:
+                mine = b.op(f"getelementptr i32, ptr {self.field('older_sites', 'ptr')}, i64 {granule}")
+                b.do(f"store i32 {b.op('trunc i64 %site to i32')}, ptr {mine}")
             # byte by byte: a call of memcpy would have this function save every register
             with b.loop(0, size, "i64") as n:
                 byte = b.op(f"load i8, ptr {b.op(f'getelementptr i8, ptr {pointer}, i64 {n}')}")

@@ -32,8 +32,9 @@ class GlobalRecords:
         self._published = np.zeros(self._places * self._rows * self._words if self._on else 0, np.int32)
         self._table = np.zeros(order.MAX_PLACES * order.PLACE_BYTES, np.uint8)
         self._used = np.zeros(1, np.int64)
-        late = arena.poison != POISON_BYTE["nan"]
+        late = arena.poison != POISON_BYTE["nan"] and not arena.newest
         self._older = np.zeros(arena.memory.size if self._on and late else 0, np.uint8)
+        self._sites = np.zeros((self._older.size >> kernel.global_shift) + 1, np.int32)  # of the last strong writes
         self._of_workers: list[np.ndarray] = []
 
     def fields(self) -> dict[str, int]:
@@ -55,4 +56,5 @@ class GlobalRecords:
             "covered_words": self._words,
             "fence_log": log.ctypes.data,
             "older": self._older.ctypes.data if self._older.size else 0,
+            "older_sites": self._sites.ctypes.data,
         }

@@ -1,0 +1,211 @@
+"""What a kernel makes of sizes is what the `cpu` device computes, and its conditions are found behind each other."""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerneltrial.devices.cpu.device import open_cpu
+from kerneltrial.devices.device import Binary, Conditions
+from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch, Scalar
+from kerneltrial.inputs.spans import Span, span_of, truth
+from kerneltrial.judge.ptx import Statement, functions, read
+from kerneltrial.judge.sizes import Sizes
+from kerneltrial.judge.unfollowed import made_of_sizes, unfollowed
+from kerneltrial.judge.ways import ways
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+ENTRY = HEAD + ".visible .entry k(.param .u64 k_0, .param .u32 k_1, .param .u32 k_2) {\n"
+DOMAIN = {"m": Span(1, 5000, 1), "n": Span(4, 4000, 4)}
+NAMED = {"k_1": ast.Name("m"), "k_2": ast.Name("n"), "%ntid.x": ast.Constant(64)}
+NUMBERS = ("0", "1", "2", "3", "7", "16", "31", "255", "256", "-1", "-2", "-16", "1000", "4096", "-1431655765", "0xFF0")
+DIVIDED = ("div.u32", "rem.u32", "div.s32", "rem.s32")
+TWO = ("add.s32", "sub.s32", "mul.lo.s32", "mul.hi.u32", "mul.hi.s32", "and.b32", "or.b32", "xor.b32", "min.s32",
+       "max.s32", "min.u32", "max.u32", *DIVIDED)  # fmt: skip
+PLACES = ("shl.b32", "shr.s32", "shr.u32")
+ONE = ("mov.u32", "neg.s32", "not.b32", "abs.s32")
+COMPARED = [f"setp.{op}.{kind}" for op in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("s32", "u32")]
+
+
+def body(text: str) -> list[Statement]:
+    ((_, found),) = list(functions(read(text)))
+    return found
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Lines of straight code, and the 32-bit registers that they write."""
+    lines = ["ld.param.u32 %r0, [k_1];", "ld.param.u32 %r1, [k_2];", "mov.u32 %r2, %ntid.x;"]
+    registers = ["%r0", "%r1", "%r2"]
+    for _ in range(draw(st.integers(1, 9))):
+        one, other = draw(st.sampled_from(registers)), draw(st.sampled_from((*registers, *NUMBERS)))
+        new = f"%r{len(registers)}"
+        kind = draw(st.integers(0, 6))
+        if kind < 3:
+            name = draw(st.sampled_from(TWO))
+            if name in DIVIDED:
+                other = draw(st.sampled_from(("1", "3", "16", "1000")))
+            lines.append(f"{name} {new}, {one}, {other};")
+        elif kind == 3:
+            lines.append(f"{draw(st.sampled_from(PLACES))} {new}, {one}, {draw(st.integers(0, 31))};")
+        elif kind == 4:
+            lines.append(f"{draw(st.sampled_from(ONE))} {new}, {one};")
+        elif kind == 5:
+            more = draw(st.sampled_from((*registers, *NUMBERS)))
+            lines.append(f"mad.lo.s32 {new}, {one}, {other}, {more};")
+        else:
+            predicate = f"%p{len(registers)}"
+            lines.append(f"{draw(st.sampled_from(COMPARED))} {predicate}, {one}, {other};")
+            lines.append(f"selp.b32 {new}, {one}, {draw(st.sampled_from(registers))}, {predicate};")
+        registers.append(new)
+    return lines, registers
+
+
+def computed(lines: Sequence[str], registers: Sequence[str], shapes: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+    """What the device computes for each register, shape by shape."""
+    stores = [f"st.global.u32 [%rd0+{4 * n}], {r};" for n, r in enumerate(registers)]
+    declared = ".reg .b32 %r<64>; .reg .pred %p<64>; .reg .b64 %rd<2>;\nld.param.u64 %rd0, [k_0];\n"
+    loaded = open_cpu().load(Binary(ptx=ENTRY + declared + "\n".join((*lines, *stores)) + "\nret; }\n", cubin=b""))
+    size = len(registers)
+    buffer = Buffer(name="y", role="output", dtype="int32", shape=(size,), initial="poisoned")
+    for m, n in shapes:
+        parameters = (Pointer(buffer="y"), Scalar(bytes=4, bits=m), Scalar(bytes=4, bits=n))
+        launch = ResolvedLaunch(
+            entry="k", grid=(1, 1, 1), block=(64, 1, 1), cluster=(1, 1, 1), cooperative=False, shared_bytes=0,
+            parameters=parameters,
+        )  # fmt: skip
+        run = loaded.run(Call(buffers=(buffer,), launches=(launch,)), {}, Conditions(poison="nan", checks="bounds"))
+        assert run.completed, run.findings
+        yield np.frombuffer(run.outputs["y"], np.int32).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=programs())
+def test_an_expression_is_what_the_device_computes(program: tuple[list[str], list[str]]) -> None:
+    lines, registers = program
+    shapes = [(1, 4), (7, 12), (5000, 4000), (1000, 16), (31, 256)]
+    found = body(ENTRY + "\n".join(lines) + "\nret; }\n")
+    sizes = Sizes(found, NAMED, DOMAIN)
+    for (m, n), values in zip(shapes, computed(lines, registers, shapes), strict=True):
+        cell = {"m": Span(m, m, 0), "n": Span(n, n, 0)}
+        for register, value in zip(registers, values, strict=True):
+            node = sizes.of(register)
+            if node is not None:
+                at = span_of(node, cell)
+                assert at.low == at.high == value, (register, ast.unparse(node), m, n)
+                whole = span_of(node, DOMAIN)
+                assert whole.low <= value <= whole.high
+                assert -(2**31) <= value < 2**31
+
+
+@pytest.mark.parametrize(
+    ("lines", "shape", "value"),
+    [
+        ("mul.wide.s32 %rd1, %r1, %r2; shr.u64 %rd2, %rd1, 3; cvt.u32.u64 %r9, %rd2;", (5000, 4000), 2_500_000),
+        ("cvt.u64.u32 %rd1, %r1; mad.lo.s64 %rd2, %rd1, 5, -7; cvt.u32.u64 %r9, %rd2;", (3, 4), 8),
+        ("mul.wide.u32 %rd1, %r1, -1431655765; shr.u64 %rd2, %rd1, 33; cvt.u32.u64 %r9, %rd2;", (100, 4), 33),
+        ("setp.gt.s32 %p1, %r1, 9; setp.lt.or.s32 %p2, %r2, 9, %p1; selp.b32 %r9, 5, 6, %p2;", (9, 12), 6),
+        ("setp.gt.s32 %p1, %r1, 9; not.pred %p2, %p1; selp.b32 %r9, 5, 6, %p2;", (9, 12), 5),
+        ("mul.lo.s32 %r3, %r1, %r1; mul.lo.s32 %r9, %r3, %r3;", (1000, 12), -727379968),
+    ],
+)
+def test_wide_products_and_joined_predicates(lines: str, shape: tuple[int, int], value: int) -> None:
+    text = "ld.param.u32 %r1, [k_1]; ld.param.u32 %r2, [k_2]; " + lines
+    node = Sizes(body(ENTRY + text + " ret; }\n"), NAMED, DOMAIN).of("%r9")
+    assert node is not None
+    at = span_of(node, {"m": Span(shape[0], shape[0], 0), "n": Span(shape[1], shape[1], 0)})
+    assert at.low == at.high == value
+
+
+def test_a_chain_of_squares_costs_no_more_than_a_short_one() -> None:
+    squares = "".join(f"mul.lo.s32 %r{n + 1}, %r{n}, %r{n};" for n in range(1, 300))
+    sizes = Sizes(body(ENTRY + f"ld.param.u32 %r1, [k_1]; {squares} ret; }}\n"), NAMED, DOMAIN)
+    assert sizes.of("%r300") is None
+    assert sizes.of("%r2") is not None
+
+
+def conditions(text: str) -> set[str]:
+    """The ways through some code, in words."""
+    found = body(ENTRY + "ld.param.u32 %r1, [k_1]; ld.param.u32 %r2, [k_2];" + text + " ret; }\n")
+    sizes = Sizes(found, NAMED, DOMAIN)
+    told = ways(found, sizes, made_of_sizes(found, NAMED))
+    return {" & ".join(("" if holds else "not ") + ast.unparse(node) for node, holds in way.wants) for way in told}
+
+
+def test_a_condition_stands_behind_those_that_lead_to_it() -> None:
+    nested = """
+        setp.ne.s32 %p1, %r1, 301; @%p1 bra OUT;
+        setp.ne.s32 %p2, %r2, 76; @%p2 bra OUT;
+        add.s32 %r3, %r1, 1;
+        OUT:"""
+    assert conditions(nested) == {"m != 301", "not m != 301", "not m != 301 & n != 76", "not m != 301 & not n != 76"}
+
+
+def test_behind_a_guarded_return_its_guard_is_false() -> None:
+    text = "setp.lt.s32 %p1, %r1, 5; @%p1 ret; setp.eq.s32 %p2, %r2, 8; @!%p2 bra OUT; add.s32 %r3, %r1, 1; OUT:"
+    assert conditions(text) >= {"not m < 5 & n == 8", "not m < 5 & not n == 8"}
+
+
+def test_each_value_that_a_branch_may_leave_is_followed() -> None:
+    text = """
+        mov.u32 %r5, 0; setp.ne.s32 %p1, %r1, 301; @%p1 bra NEXT;
+        mov.u32 %r5, %r2;
+        NEXT: setp.eq.s32 %p2, %r5, 44; @%p2 bra OUT; add.s32 %r3, %r1, 1; OUT:"""
+    assert "not m != 301 & n == 44" in conditions(text)
+
+
+def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
+    text = """
+        ld.param.u32 %r1, [k_1]; mov.u32 %r5, 0;
+        AGAIN: add.s32 %r5, %r5, 16; setp.lt.s32 %p1, %r5, %r1; @%p1 bra AGAIN; ret; }"""
+    found = body(ENTRY + text)
+    sizes, made = Sizes(found, NAMED, DOMAIN), made_of_sizes(found, NAMED)
+    assert "%r5" not in made
+    assert not list(unfollowed(found, made, sizes))
+    assert not list(ways(found, sizes, made))
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [
+        ("cvt.rn.f32.s32 %f1, %r1; setp.eq.f32 %p1, %f1, 0f43000000;", True),
+        ("popc.b32 %r5, %r1; setp.eq.s32 %p1, %r5, 1;", True),
+        ("mov.u32 %r6, %tid.x; add.s32 %r5, %r1, %r6; setp.eq.s32 %p1, %r5, 1;", False),
+        ("setp.eq.s32 %p1, %r1, 1;", False),
+    ],
+)
+def test_what_is_made_of_sizes_and_not_followed_is_told(text: str, strange: bool) -> None:
+    found = body(ENTRY + "ld.param.u32 %r1, [k_1];" + text + " ret; }\n")
+    told = list(unfollowed(found, made_of_sizes(found, NAMED), Sizes(found, NAMED, DOMAIN)))
+    assert bool(told) is strange
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    left=st.tuples(st.integers(-20, 40), st.integers(0, 9), st.integers(1, 5)),
+    right=st.tuples(st.integers(-20, 40), st.integers(0, 9), st.integers(1, 5)),
+    name=st.sampled_from(["bit_and", "bit_or", "bit_xor", "choose"]),
+)
+def test_what_kernels_alone_have_lies_in_its_span(
+    left: tuple[int, int, int], right: tuple[int, int, int], name: str
+) -> None:
+    cell = {key: Span(a, a + n * s, s if n else 0) for key, (a, n, s) in (("m", left), ("n", right))}
+    values = {key: range(span.low, span.high + 1, span.step or 1) for key, span in cell.items()}
+    which = [ast.Compare(ast.Name("m"), [ast.Lt()], [ast.Name("n")])] if name == "choose" else []
+    node = ast.Call(ast.Name(name), [ast.Name("m"), ast.Name("n"), *which], [])
+    apply = {
+        "bit_and": lambda m, n: m & n,
+        "bit_or": lambda m, n: m | n,
+        "bit_xor": lambda m, n: m ^ n,
+        "choose": lambda m, n: m if m < n else n,
+    }[name]
+    span, known = span_of(node, cell), truth(node, cell)
+    for m in values["m"]:
+        for n in values["n"]:
+            value = apply(m, n)
+            assert span.low <= value <= span.high
+            assert value == span.low if not span.step else (value - span.low) % span.step == 0
+            assert known is None or known is bool(value)

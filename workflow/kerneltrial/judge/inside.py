@@ -1,0 +1,259 @@
+"""Cases for what a kernel does in shapes that no other case has: each way through it that hangs on sizes is taken.
+
+As `variants` does for a plan: a condition inside of a kernel (`if (n == 12345)`) that no case takes, or does not take
+both ways, gets the cheapest shape that does. What no affordable shape was found for, a person must look at.
+
+A condition on the thread's place too (`row == 300 && col == 300`) counts as taken where it may be, by what spans tell,
+and gets a shape where one is found soon; for others nothing is claimed.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from kerneltrial.inputs.boundary import cost
+from kerneltrial.inputs.expressions import tree
+from kerneltrial.inputs.paths import Path, domain, find, point, wanted
+from kerneltrial.inputs.spans import Cell, Span, truth
+from kerneltrial.judge.launched import Launched, arguments, sizes_of_launch
+from kerneltrial.judge.ptx import Statement, functions, is_name
+from kerneltrial.judge.setup import JudgeSetup
+from kerneltrial.judge.sizes import Sizes
+from kerneltrial.judge.unfollowed import made_of_sizes, unfollowed
+from kerneltrial.judge.variants import FULL, ONCE, Derived, larger, shape_name, too_large
+from kerneltrial.judge.ways import Way, ways
+from kerneltrial.records.build import Abi
+from kerneltrial.records.case import Case
+from kerneltrial.records.contract import Contract, Range
+from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.reason import Finding, Reason
+
+CASES: Final = 12  # of one candidate, at most
+CELLS: Final = 1024  # of all searches
+CELLS_ONCE: Final = 256  # of one
+CELLS_PLACED: Final = 256  # of all searches that are about a thread's place
+CELLS_PLACED_ONCE: Final = 128
+
+
+@dataclass(frozen=True)
+class Module:
+    """A candidate's PTX as statements, and how its kernels take arrays."""
+
+    found: Sequence[Statement]
+    abi: Abi
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A way through a kernel, in one launch; `placed` are the registers of the thread's place that it speaks of."""
+
+    launched: Launched
+    way: Way
+    placed: tuple[str, ...] = ()
+
+
+def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequence[Case]) -> Derived:
+    """Cases for ways through a plan's kernels that `cases` leave; the plan is known to be right (`check_plan`)."""
+    contract = setup.contract
+    look = Look(plan, [point(case.dimensions) for case in cases])
+    most = max(ONCE, max(cost(contract, case.dimensions) for case in setup.cases.cases))
+    made: list[Case] = []
+    unseen: list[Finding] = []
+    cells = CELLS
+    whole = domain(contract)
+    all_asked = list(_all_asked(contract, plan, module, unseen))
+    for asked in all_asked:
+        if asked.placed or look.took(asked) or asked.launched.contradicts(asked.way.wants, whole):
+            continue
+        if cells <= 0 or len(made) == CASES:
+            unseen.append(_finding(plan, asked, "it was not looked for, the kernel has too many ways"))
+            continue
+        spelled = [(asked.launched.spelled(node), holds) for node, holds in asked.way.wants]
+        wants = (*spelled, *wanted(plan, Path(asked.launched.variant)))
+        shape = find(contract, wants, min(cells, CELLS_ONCE))
+        cells -= shape.cells
+        if not shape.settled and cells > 0:
+            shape = find(contract, sorted(wants, key=_late), min(cells, CELLS_ONCE), order="deepest")
+            cells -= shape.cells
+        why = too_large(contract, shape, most)
+        if shape.dimensions is None or why:
+            unseen += [_finding(plan, asked, why)] if why else []
+            continue
+        made.append(_case(setup, shape.dimensions, asked, look))
+    placed = _at_places(setup, plan, [asked for asked in all_asked if asked.placed], look)
+    dear = [case for case in made if cost(contract, case.dimensions) > FULL]
+    return Derived(
+        cases=(*made, *placed),
+        once=frozenset(case.name for case in (*dear, *placed)),
+        unchecked=tuple(dict.fromkeys(unseen)),
+    )
+
+
+def _at_places(setup: JudgeSetup, plan: LaunchPlan, left: Sequence[_Asked], look: "Look") -> list[Case]:
+    """Cases for conditions on the thread's place that no case can take; each is run once, as there may be many."""
+    contract = setup.contract
+    made: list[Case] = []
+    cells = CELLS_PLACED
+    for asked in left:
+        if cells <= 0 or len(made) == CASES:
+            break
+        if look.took(asked):
+            continue
+        launched, names = asked.launched, asked.placed
+        spelled = [(launched.spelled(node), holds) for node, holds in (*asked.way.wants, *launched.within(names))]
+        most = launched.cell(domain(contract))
+        ranges = {name: Range(minimum=0, maximum=most[name].high) for name in names}
+        wider = msgspec.structs.replace(contract, dimensions=contract.dimensions | ranges)
+        wants = sorted((*spelled, *wanted(plan, Path(launched.variant))), key=_late)
+        shape = find(wider, wants, min(cells, CELLS_PLACED_ONCE), order="deepest")
+        cells -= shape.cells
+        if shape.dimensions is not None and cost(contract, shape.dimensions) <= ONCE:
+            dimensions = {name: size for name, size in shape.dimensions.items() if name in contract.dimensions}
+            made.append(_case(setup, dimensions, asked, look))
+    return made
+
+
+def _late(want: tuple[ast.expr, bool]) -> bool:
+    """False for a condition about one value among many: those are searched for first."""
+    node, _ = want
+    return not any(
+        isinstance(op, ast.Eq | ast.NotEq)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Compare)
+        for op in part.ops
+    )
+
+
+def _case(setup: JudgeSetup, found: Mapping[str, int], asked: _Asked, look: "Look") -> Case:
+    """The case of a shape, its free dimensions made larger than one."""
+    dimensions = larger(setup.contract, found, partial(look.takes, asked))
+    look.add(point(dimensions))
+    return Case(name=shape_name(dimensions), kind="correctness", dimensions=dimensions, seed=setup.seed)
+
+
+class Look:
+    """Which ways some shapes take; what a condition is in a shape is worked out once."""
+
+    def __init__(self, plan: LaunchPlan, shapes: Sequence[dict[str, Span]]) -> None:
+        self._plan = plan
+        self._shapes: list[list[dict[str, Span]]] = [[] for _ in plan.variants]
+        self._known: dict[tuple[int, int], bool | None] = {}
+        self._kept: list[object] = []  # nodes are told apart by where they lie
+        for shape in shapes:
+            self.add(shape)
+
+    def add(self, shape: dict[str, Span]) -> None:
+        place = self._variant(shape)
+        if place is not None:
+            self._shapes[place].append(shape)
+
+    def took(self, asked: _Asked) -> bool:
+        launched = asked.launched
+        return any(self._all(asked, launched.cell(shape)) for shape in self._shapes[launched.variant])
+
+    def takes(self, asked: _Asked, dimensions: Mapping[str, int]) -> bool:
+        shape = point(dimensions)
+        cell = asked.launched.cell(shape)
+        return self._variant(shape) == asked.launched.variant and all(
+            truth(node, cell) in _enough(asked, holds) for node, holds in asked.way.wants
+        )
+
+    def _variant(self, shape: Cell) -> int | None:
+        return next((p for p, variant in enumerate(self._plan.variants) if truth(tree(variant.when), shape)), None)
+
+    def _all(self, asked: _Asked, cell: Cell) -> bool:
+        for node, holds in asked.way.wants:
+            key = id(node), id(cell)
+            if key not in self._known:
+                self._known[key] = truth(node, cell)
+                self._kept.append(node)
+            if self._known[key] not in _enough(asked, holds):
+                return False
+        return True
+
+
+def _enough(asked: _Asked, holds: bool) -> tuple[bool | None, ...]:
+    """What a condition may be in a shape that takes the way: of threads, some may do so and others not."""
+    return (holds, None) if asked.placed else (holds,)
+
+
+def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: list[Finding]) -> Iterator[_Asked]:
+    """Every way once for each launch; what cannot be followed goes to `unseen`."""
+    bodies = {
+        name: (parameters, body) for header, body in functions(module.found) for name, parameters in _entry(header)
+    }
+    whole = domain(contract)
+    for place, variant in enumerate(plan.variants):
+        for launch in variant.launches:
+            if launch.entry not in bodies:
+                continue
+            parameters, body = bodies[launch.entry]
+            given = dict(zip(parameters, arguments(contract, plan, launch, module.abi), strict=False))
+            integers = {name: node for name, node in given.items() if node is not None}
+            launched = Launched(place, launch, integers | sizes_of_launch(launch))
+            places = {name: ast.Name(name) for name in launched.places}
+            sizes = Sizes(body, launched.named | places, launched.cell(whole))
+            made = made_of_sizes(body, launched.named)
+            yield from _each_once(launched, ways(body, sizes, made))
+            unseen += [_strange(launch.entry, statement) for statement in unfollowed(body, made, sizes)]
+
+
+def _each_once(launched: Launched, found: Iterable[Way]) -> Iterator[_Asked]:
+    """Ways without those that are the same. One that ends in a condition on sizes alone is asked for by itself too,
+    without what of the thread's place leads to it: else it would hang on a search for a place."""
+    seen: set[tuple[tuple[str, bool], ...]] = set()
+    texts: dict[int, tuple[ast.expr, str]] = {}  # many ways have conditions in common
+    for way in found:
+        for node, _ in way.wants:
+            if id(node) not in texts:
+                texts[id(node)] = node, ast.unparse(node)
+        of_sizes = tuple(want for want in way.wants if not launched.placed((want,)))
+        for wants in (of_sizes, way.wants) if of_sizes[-1:] == way.wants[-1:] else (way.wants,):
+            text = tuple((texts[id(node)][1], holds) for node, holds in wants)
+            if text not in seen:
+                seen.add(text)
+                yield _Asked(launched, Way(wants, way.source), launched.placed(wants))
+
+
+def _entry(header: Statement | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and parameters of an entry, by its header."""
+    if header is None or ".entry" not in header.tokens:
+        return
+    tokens = header.tokens[header.tokens.index(".entry") + 1 :]
+    parameters: list[str] = []
+    for token in tokens[1:]:
+        if token == ".param":
+            parameters.append("")
+        elif parameters and is_name(token):
+            parameters[-1] = token
+        elif token == ")":
+            break
+    yield tokens[0], tuple(parameters)
+
+
+def _finding(plan: LaunchPlan, asked: _Asked, why: str) -> Finding:
+    told = [
+        f"{ast.unparse(asked.launched.spelled(node))} is {'true' if holds else 'false'}"
+        for node, holds in asked.way.wants
+    ]
+    behind = f" where {' and '.join(told[-4:-1])}" if told[:-1] else ""
+    which = f", variant {asked.launched.variant + 1} of the plan" if len(plan.variants) > 1 else ""
+    where = f"{_line(asked.way.source)} of {asked.launched.entry}{which}"
+    detail = f"{where}: no case shows what it does when {told[-1]}{behind}: {why}"
+    return Finding(reason=Reason.NEEDS_REVIEW, detail=detail[:1500])
+
+
+def _strange(entry: str, statement: Statement) -> Finding:
+    what = "hands a size to a function" if statement.opcode.startswith("st.") else "compares what it makes of sizes"
+    detail = (
+        f"{_line(statement.source)} of {entry} {what} in a way that is not followed here, so no case is made for it"
+    )
+    return Finding(reason=Reason.NEEDS_REVIEW, detail=detail)
+
+
+def _line(source: int) -> str:
+    return f"line {source}" if source else "a line that is not known"
