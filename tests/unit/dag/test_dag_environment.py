@@ -56,6 +56,17 @@ def test_another_compiler_ends_a_decision_on_cpu_too():
     assert "1.0 in the lock" in found.line
 
 
+@pytest.mark.parametrize(("changed", "named", "more"), [(4, 4, ""), (7, 3, "4 more of the toolchain are others")])
+def test_of_another_toolchain_a_few_are_named(changed: int, named: int, more: str) -> None:
+    here = locked_on(CPU)
+    older = dict.fromkeys(sorted(here.toolchain)[:changed], "0.0.1")
+    assert len(older) == changed
+    found = environment.compared(msgspec.structs.replace(here, toolchain={**here.toolchain, **older}))
+    assert found.state == "expired"
+    assert found.line.count("0.0.1 in the lock") == named
+    assert more in found.line
+
+
 def test_where_there_is_no_card_nothing_is_claimed(monkeypatch):
     def none(kind: str) -> Device:
         raise DeviceProblem("cuda: there is no NVIDIA driver on this machine")

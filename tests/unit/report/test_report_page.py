@@ -294,6 +294,12 @@ def test_a_trial_that_was_not_worth_trying_says_so() -> None:
     assert summary["counts"] == {"attempts": 1, "proposed": 0, "built": 0, "valid": 0, "held": 0}
 
 
+def test_an_attempt_that_had_nothing_left_to_propose_is_told_from_a_failed_one() -> None:
+    told = "slots used, 1 with nothing left to propose"
+    assert told in rendered("cpu")
+    assert "slots used<" in rendered("go")
+
+
 def test_a_trial_without_any_attempt_can_be_shown() -> None:
     trial = too_small()
     empty = contents(replace(report_inputs(trial), iterations=(), costs=()))

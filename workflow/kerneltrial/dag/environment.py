@@ -13,6 +13,8 @@ from kerneltrial.records.device import changes
 from kerneltrial.records.lock import Lock
 from kerneltrial.store.printed import printed
 
+_NAMED = 3  # distributions that are named where more differ
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -52,12 +54,15 @@ def say_where_expired(trial: str, root: Path) -> None:
 
 
 def _toolchain(lock: Lock) -> tuple[str, ...]:
+    """What of the toolchain differs: a few by name, since on another machine nearly all of it does."""
     now = toolchain()
-    return tuple(
+    differ = tuple(
         f"{name} is {now.get(name, 'absent')} here, {lock.toolchain.get(name, 'absent')} in the lock"
         for name in sorted({*now, *lock.toolchain})
         if now.get(name) != lock.toolchain.get(name)
     )
+    more = len(differ) - _NAMED
+    return differ if more <= 1 else (*differ[:_NAMED], f"{more} more of the toolchain are others than in the lock")
 
 
 def _driver(lock: Lock) -> str:
