@@ -315,6 +315,9 @@ def test_openai_is_told_where_the_part_ends_that_stays_the_same(name):
     assert (part["prompt_cache_breakpoint"], body["prompt_cache_options"]) == ({"mode": "explicit"},) * 2
     assert feedback == {"role": "user", "content": PROMPT.feedback}
     assert "instructions" not in body
+    later = request_of(Model(name=name), Prompt(PROMPT.instructions, "What was learnt.", ()), {}, 7).body
+    elsewhere = request_of(Model(name=name), Prompt("Another contract.", PROMPT.feedback, ()), {}, 0).body
+    assert body["prompt_cache_key"] == later["prompt_cache_key"] != elsewhere["prompt_cache_key"]
 
 
 @pytest.mark.parametrize("changes", [{"base_url": "http://localhost/v1", "api": "responses"}, {"api": "responses"}])

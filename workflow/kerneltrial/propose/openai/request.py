@@ -7,7 +7,7 @@ from kerneltrial.propose.openai.exchange import Api, Request
 from kerneltrial.propose.prompt.prompt import Prompt
 from kerneltrial.propose.reply_schema import NAME
 from kerneltrial.records.asking import Model
-from kerneltrial.store.canonical import canonical
+from kerneltrial.store.canonical import canonical, digest
 
 OVERHEAD_TOKENS = 256  # what a server's own template puts around messages
 
@@ -52,7 +52,12 @@ def _responses(model: Model, prompt: Prompt, schema: dict[str, Any]) -> dict[str
     told: dict[str, Any] = {"instructions": prompt.instructions, "input": feedback}
     if marks_cache(model):  # only a message's part can be marked
         static = {"type": "input_text", "text": prompt.instructions, **_BREAKPOINT}
-        told = {"input": [{"role": "developer", "content": [static]}, *feedback], **_ONLY_THERE}
+        same = digest(prompt.instructions.encode())[:32]  # requests of one key go where their prefix is cached
+        told = {
+            "input": [{"role": "developer", "content": [static]}, *feedback],
+            "prompt_cache_key": same,
+            **_ONLY_THERE,
+        }
     return {
         "model": model.name,
         **told,
