@@ -115,7 +115,7 @@ PARTS: tuple[Part, ...] = (
     ), needs=("snakemake",)),
     Part(
         "tests_timing",
-        _tests("timing", "runner", "vendors", "ceilings", "compilers", "profiler", "proposers", "faults"), 90, _PASSED,
+        _tests("timing", "runner", "vendors", "ceilings", "compilers", "profiler", "proposers", "faults"), 110, _PASSED,
     ),
     Part("tests_run", _tests("run", "fences", "cooperative", "export"), 60, _PASSED, beside=True),
     Part("tests_tools", _tests("sanitizer", "hopper"), 60, _PASSED, beside=True),
@@ -158,5 +158,5 @@ PARTS: tuple[Part, ...] = (
         needs=("torch",),
     ),
     Part("sealed_example", "{trial} tests/bench/sealed_example.py --cores 4", 110, needs=(":ssh-keygen", "snakemake")),
-    Part("space_large", "{python} tests/bench/space_on_gpu.py matmul_large_f32 --limit 300", 120),
+    Part("spaces", "{python} tests/bench/space_on_gpu.py histogram_u8 reduce_columns_f32 transpose_f32", 90),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Measure every configuration of a shipped search space on a GPU: one table, for the search's tests and for its seeds.
 
-    PYTHONPATH=workflow python tests/bench/space_on_gpu.py matmul_f32 [--limit N] [--again 40] [--processes N]
+    PYTHONPATH=workflow python tests/bench/space_on_gpu.py matmul_f32 ... [--limit N] [--again 40] [--processes N]
 
 Configurations are compiled by NVRTC, one process a core, and as they come each is compared with the oracle on every
 case and timed on the performance cases: a CUDA graph of whole cycles of inputs and outputs (the trial's own buffers), a
@@ -312,17 +312,18 @@ def show(table: Table) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("problem")
+    options.add_argument("problems", nargs="+", metavar="problem")
     options.add_argument("--limit", type=int, default=0, help="measure about this many configurations (0: all)")
     options.add_argument("--again", type=int, default=40, help="how many of the best are timed again")
     options.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     chosen = options.parse_args()
     context = Context(probe.probe().arch)
-    table = record(Shipped(chosen.problem), context, chosen.limit, chosen.again, chosen.processes)
-    show(table)
-    path = Path(os.environ.get("OUT", ".")) / f"space_{chosen.problem}.json.gz"
-    write_table(path, table)
-    print(f"{path.name}: {path.stat().st_size} bytes, {table.told['seconds']} s")
+    for problem in chosen.problems:
+        table = record(Shipped(problem), context, chosen.limit, chosen.again, chosen.processes)
+        path = Path(os.environ.get("OUT", ".")) / f"space_{problem}.json.gz"
+        write_table(path, table)
+        show(table)
+        print(f"{path.name}: {path.stat().st_size} bytes, {table.told['seconds']} s", flush=True)
 
 
 if __name__ == "__main__":
