@@ -100,6 +100,47 @@ def test_a_program_on_a_card_is_told_what_its_draft_takes_and_the_stage_measures
     assert before == trial.measurements()
 
 
+SPACE = {
+    "source": "space.cu",
+    "parameters": {"BLOCK": [32, 64, 128], "KIND": [0, 1, 2]},
+    "plan": {
+        "variants": [
+            {
+                "launches": [
+                    {
+                        "entry": "scale_add",
+                        "grid": ["ceil_div(n, {BLOCK})", "1", "1"],
+                        "block": ["{BLOCK}", "1", "1"],
+                        "args": ["x", "y", "out", "n", "alpha"],
+                    }
+                ]
+            }
+        ]
+    },
+}
+TEMPLATE = LOOP.replace("fmaf(alpha, x[i], y[i])", "KIND == 1 ? alpha * x[i] : fmaf(alpha, x[i], y[i])")
+
+
+def test_a_search_on_a_card_proposes_nothing_that_does_not_compile_and_nothing_twice(tmp_path, make_trial):
+    trial = make_trial(tmp_path / "home")
+    folder = trial.folder / "kernels/scale_add"
+    (folder / "space.yaml").write_text(json.dumps(SPACE))
+    (folder / "space.cu").write_text(f"#if KIND == 2\n#error none of this kind\n#endif\n{TEMPLATE}")
+    trial.config(device="cuda", proposer="search", space="kernels/scale_add/space.yaml", candidates_per_iteration=4)
+    trial.config(workload__calls_per_month={"large": 10**15}, protocol__boundary_shapes=0, protocol__repeats=1)
+    play(trial, {"lock", "terms", "qualify", "prize", "propose", "build", "validate", "time"}, iterations=3)
+    attempts = [attempt for proposal in bodies(trial, "proposal") for attempt in proposal["attempts"]]
+    found = [tuple(a["origin"]["parameters"].values()) for a in attempts if a["state"] == "proposed"]
+    assert sorted(found) == [(block, kind) for block in SPACE["parameters"]["BLOCK"] for kind in (0, 1)]
+    assert attempts[-1]["reason"] == "space_exhausted"
+    assert attempts[-1]["detail"] == "all 9 configurations of space.yaml were tried, or do not compile (3 of them)"
+    fates = {v["candidate"]: v["state"] for verdict in bodies(trial, "validation") for v in verdict["candidates"]}
+    wrong = [
+        fates[a["candidate"]["id"]] for a in attempts if a["state"] == "proposed" and a["origin"]["parameters"]["KIND"]
+    ]
+    assert wrong == ["invalid"] * 3
+
+
 def test_nothing_more_is_asked_for_once_the_best_beats_the_compiler(tmp_path, make_trial):
     trial = make_trial(tmp_path / "home")
     with serving(reply(LOOP, "good"), reply(STRAIGHT, "better", "ceil_div(n, 128)"), reply(LOOP, "no more")) as server:
