@@ -218,3 +218,48 @@ def test_the_agent_in_the_documentation_leaves_a_proposal_that_can_be_used(progr
     draft = asked.draft(run, ())
     assert isinstance(draft, Draft)
     check_plan(draft.plan, read_contract(STARTER / "kernels/scale_add/contract.yaml"))
+
+
+DEEP = """
+import os, shutil
+shutil.copy("good.json", "proposal.json")
+for _ in range(1500):
+    os.mkdir("d")
+    os.chdir("d")
+"""
+SAFE = "; cp good.json proposal.json"
+
+
+@pytest.mark.parametrize(
+    ("talk", "says"),
+    [
+        ("mkfifo proposal.json", "left no proposal.json"),
+        ("ln -s /etc/passwd proposal.json", "left no proposal.json"),
+        ("mkdir proposal.json", "left no proposal.json"),
+        ("rm .kerneltrial/output.txt; mkfifo .kerneltrial/output.txt" + SAFE, ""),
+        ("mkfifo .kerneltrial/try-1.json" + SAFE, ""),
+        ("rm -r .kerneltrial" + SAFE, ""),
+        ("chmod 0 .", "left no proposal.json"),
+        ("printf '\\033[31mred'", r"it said: \x1b[31mred"),
+        (f"{sys.executable} deep.py", ""),
+    ],
+)
+def test_whatever_a_program_leaves_is_read_at_once_or_not_at_all_and_is_gone(
+    program, tmp_path, monkeypatch, talk, says
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    run = program(["sh", "-c", talk], {"deep.py": DEEP.encode()}, wall_s=600).propose("p", 0, judge)
+    assert says in run.problem
+    assert bool(run.problem) == bool(says), run.problem
+    assert "Traceback" not in run.problem
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_pipe_in_the_place_of_an_answer_is_not_waited_for(program):
+    talk = (
+        "mkfifo .kerneltrial/try-1.part; cp good.json .kerneltrial/.try; mv .kerneltrial/.try .kerneltrial/try-1.json; "
+    )
+    talk += "until [ -f .kerneltrial/try-1.result ]; do sleep 0.1; done" + SAFE
+    run = program(["sh", "-c", talk], wall_s=600).propose("p", 0, judge)
+    assert (run.problem, len(run.tries)) == ("", 1)

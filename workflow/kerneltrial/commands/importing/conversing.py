@@ -1,7 +1,6 @@
 """The parent's side of the child that holds a PyTorch problem: its graph, and its answers for values."""
 
 import importlib.util
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from kerneltrial.records.record import Record
 from kerneltrial.sandbox.conversation import Conversation, Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.sandbox.scratch import scratch_folder
 
 CHILD = "kerneltrial.commands.importing.child"
 _SECONDS = 120
@@ -78,8 +78,8 @@ def asking(opened: Nursery, source: str) -> Iterator[Asked]:
     """A child with this problem: no network, no file of the user's, a folder of its own for temporary files."""
     spec = importlib.util.find_spec("torch")
     packages = () if spec is None or spec.origin is None else (str(Path(spec.origin).resolve().parents[1]),)
-    with tempfile.TemporaryDirectory(prefix="kerneltrial-import-") as scratch:
-        view = View(read=(*packages, *_PROCESSOR), write=(scratch,))
-        argument = msgspec.msgpack.encode(Problem(source=source, scratch=scratch))
+    with scratch_folder("kerneltrial-import-") as scratch:
+        view = View(read=(*packages, *_PROCESSOR), write=(str(scratch),))
+        argument = msgspec.msgpack.encode(Problem(source=source, scratch=str(scratch)))
         with opened.open(f"{CHILD}:serve", argument, _LIMITS, view) as conversation:
             yield Asked(conversation)

@@ -6,6 +6,7 @@ by the parent, which sees bytes only.
 
 import contextlib
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -44,7 +45,10 @@ def serve(argument: bytes, requests: Any) -> None:
                 answer = requests.get()
                 if answer is None:
                     return
-                _write(waiting.with_suffix(".result"), answer)
+                try:
+                    _write(waiting.with_suffix(".result"), answer)
+                except OSError:
+                    break  # the program did away with the place of its answer
             elif program.poll() is not None or time.monotonic() >= deadline:
                 break
             else:
@@ -105,19 +109,27 @@ def _started(words: list[str], folder: Path, python_path: str) -> Iterator[subpr
 
 
 def _next_try(folder: Path) -> Path | None:
-    waiting = (path for path in sorted((folder / MAILBOX).glob("try-*.json")))
-    return next((path for path in waiting if not path.with_suffix(".result").exists()), None)
+    """The first draft that has no answer; none where the program did away with the mailbox."""
+    try:
+        waiting = (path for path in sorted((folder / MAILBOX).glob("try-*.json")) if path.is_file())
+        return next((path for path in waiting if not path.with_suffix(".result").exists()), None)
+    except OSError:
+        return None
 
 
 def _bounded(path: Path) -> bytes:
+    """What a plain file holds. A pipe would be waited for, long after its program has ended."""
     try:
-        with open(path, "rb") as file:
-            return file.read(MAXIMUM_BYTES)
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            return file.read(MAXIMUM_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return b""
 
 
 def _write(path: Path, content: bytes) -> None:
+    """Into a new file, whatever the program has put in its place."""
     temporary = path.with_suffix(".part")
-    temporary.write_bytes(content)
+    temporary.unlink(missing_ok=True)
+    with open(temporary, "xb") as file:
+        file.write(content)
     temporary.rename(path)

@@ -5,10 +5,8 @@ to execute; no network, no other file of the host, no variable of its environmen
 """
 
 import os
-import shutil
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +27,9 @@ from kerneltrial.sandbox.conversation import Conversation
 from kerneltrial.sandbox.endings import Ended
 from kerneltrial.sandbox.limits import Limits, View
 from kerneltrial.sandbox.nursery import Nursery
+from kerneltrial.sandbox.scratch import scratch_folder
 from kerneltrial.store.canonical import canonical, digest
+from kerneltrial.store.printed import printed
 
 INSIDE = "kerneltrial.propose.command.inside"
 MAXIMUM_FILE_BYTES = 256_000_000
@@ -82,20 +82,16 @@ class Program:
         return draft_of(_json(run.left.encode()), self.languages, parents)
 
     def _run(self, given: Given, files: Mapping[str, bytes], judge: Judge) -> Run:
-        folder = Path(tempfile.mkdtemp(prefix="kerneltrial-")).resolve()
-        try:
-            with Nursery((INSIDE,)) as nursery:
-                order = {
-                    "words": list(self.command.words),
-                    "folder": str(folder),
-                    "files": dict(files),
-                    "wall_s": float(self.command.wall_s),
-                    "python_path": str(_packages()),
-                }
-                with self._opened(nursery, folder, order) as child:
-                    return self._conversation(given, child, judge, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with scratch_folder() as folder, Nursery((INSIDE,)) as nursery:
+            order = {
+                "words": list(self.command.words),
+                "folder": str(folder),
+                "files": dict(files),
+                "wall_s": float(self.command.wall_s),
+                "python_path": str(_packages()),
+            }
+            with self._opened(nursery, folder, order) as child:
+                return self._conversation(given, child, judge, folder)
 
     def _opened(self, nursery: Nursery, folder: Path, order: Mapping[str, Any]) -> Conversation:
         command = self.command
@@ -178,7 +174,7 @@ def _json(data: bytes) -> Any:
 
 
 def _said(text: str, folder: Path) -> str:
-    return scrub(" ".join(text.split()), (folder,))[-600:]
+    return printed(scrub(" ".join(text.split()), (folder,)))[-600:]
 
 
 def _packages() -> Path:
