@@ -42,6 +42,18 @@ def test_a_price_edit_reruns_what_it_prices_and_shows_as_an_amendment(trial):
     assert not trial.run()
 
 
+def test_a_price_put_back_takes_its_records_back_and_the_next_run_has_nothing_to_do(trial):
+    """Snakemake's notes are on the records that were set aside: they must not have what came back made again."""
+    trial.config(prices__gpu_hour_usd="9.99")
+    assert trial.run("--config", "iterations=4")
+    assert not trial.run("--config", "iterations=4")
+    for price in ("3.50", "9.99", "3.50"):
+        trial.config(prices__gpu_hour_usd=price)
+        ran = trial.run("--config", "iterations=4")
+        assert set(ran) >= {"terms", "prize", "decide", "report"}, price
+        assert not trial.run("--config", "iterations=4"), price
+
+
 def test_touch_reruns_nothing(trial):
     for path in trial.folder.rglob("*"):
         if ".snakemake" not in path.parts:

@@ -13,7 +13,7 @@ from pathlib import Path
 from kerneltrial.commands import arguments, attended
 from kerneltrial.records.problem import Problem
 from kerneltrial.store.files import refused
-from kerneltrial.store.printed import printed
+from kerneltrial.store.printed import as_named, printed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,18 +43,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stopped(given: argparse.Namespace, problem: Problem) -> int:
-    line = printed(" ".join(str(problem).split()))
+    line = printed(as_named(" ".join(str(problem).split())))
     _log(given, line)
     print(f"kerneltrial: {line}", file=sys.stderr)
     return 3
 
 
-def _log(given: argparse.Namespace, line: str) -> None:
-    """Leave how it ended in the rule's log, which Snakemake points at."""
-    if getattr(given, "log", None):
-        with contextlib.suppress(OSError):  # the disk may be what is full
-            given.log.parent.mkdir(parents=True, exist_ok=True)
-            given.log.write_text(line + "\n")
+def _log(given: argparse.Namespace, line: str) -> bool:
+    """Leave how it ended in the rule's log, which Snakemake points at; False where there is none."""
+    if not getattr(given, "log", None):
+        return False
+    with contextlib.suppress(OSError):  # the disk may be what is full
+        given.log.parent.mkdir(parents=True, exist_ok=True)
+        given.log.write_text(line + "\n")
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -96,6 +96,13 @@ class Kernel:
         from kerneltrial.inputs.resolve import resolve
 
         key = tuple(sorted(dims.items()))
+        wanted = set(self.told.contract.dimensions)
+        if set(dims) != wanted:
+            named = ", ".join(sorted(dims)) or "none"
+            takes = ", ".join(sorted(wanted))
+            raise LoaderProblem(
+                f"the kernel {self.told.contract.name} takes the dimensions {takes}; given were {named}"
+            )
         if key not in self._resolved:
             self._resolved[key] = resolve(self.told.plan, self.told.contract, dict(dims), self.told.abi)
         return self._resolved[key]

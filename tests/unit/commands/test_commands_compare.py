@@ -3,6 +3,7 @@
 import pytest
 
 from kerneltrial.commands import compare
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.envelope import MadeFrom
 from kerneltrial.records.proposal import ModelUsage, Proposal, Unusable
 from kerneltrial.records.reason import Reason
@@ -59,3 +60,16 @@ def test_of_two_cards_the_names_are_said_and_of_one_card_what_changed() -> None:
     assert told(lock("A", driver="1"), lock("A", driver="2")) == [("lock.device.fingerprint.driver", "1", "2")]
     other = {**lock("A"), "seed": 2, "asked": {"seed": 2, "application": "app"}}
     assert told(lock("A"), other) == [("lock.asked.application", "none", "app"), ("lock.seed", "1", "2")]
+
+
+def test_a_trial_is_found_by_the_folder_that_holds_it_alone(tmp_path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"a/results/{name}").mkdir(parents=True)
+    (tmp_path / "a/results/one/lock.json").touch()
+    assert compare._folder("a", tmp_path) == tmp_path / "a/results/one"
+    (tmp_path / "a/results/two/lock.json").touch()
+    with pytest.raises(InputProblem, match="a holds 2 trials; name one of a/results/one, a/results/two"):
+        compare._folder("a", tmp_path)
+    (tmp_path / "b.tar").touch()
+    with pytest.raises(InputProblem, match=r"b.tar is no trial .* a bundle is unpacked first"):
+        compare._folder("b.tar", tmp_path)

@@ -99,3 +99,17 @@ def test_without_a_winner_there_is_one_line(
     assert "there is no winner to export" in line
     assert line.count("\n") == 1
     assert not (tmp_path / graph.reports(told.lock.trial)).exists()
+
+
+@pytest.mark.parametrize("story", ["cpu", "go"])
+def test_a_package_of_a_trial_without_a_card_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], story: str
+) -> None:
+    _written(tmp_path, story)
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "loader"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("reports/")
+    assert ("note: no card was in this trial" in said) == (story == "cpu")
+    (package,) = tmp_path.glob("reports/*/*_loader/__init__.py")
+    assert ("no card)" in package.read_text()) == (story == "cpu")

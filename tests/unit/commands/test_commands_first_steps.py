@@ -119,3 +119,21 @@ def test_rerun_of_what_is_no_plain_file_is_one_line(
     os.mkfifo("pipe")
     assert main(["rerun", target]) == 3
     assert capsys.readouterr().err.startswith(f"kerneltrial: {target}: is no plain file")
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "/proc/nobody/mine"]) == 3
+    assert capsys.readouterr().err.startswith("kerneltrial: /proc/nobody")
+    assert main(["init", "my trial"]) == 0
+    assert "next: cd 'my trial' && snakemake" in capsys.readouterr().out
+
+
+def test_a_problem_names_files_as_they_are_seen_from_here(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (started / "cases/scale_add/oracle.py").write_text("def oracle(:\n")
+    log = started / "logs/lock.log"
+    assert main(["lock", "--log", str(log)]) == 3
+    for said in (capsys.readouterr().err.removeprefix("kerneltrial: "), log.read_text()):
+        assert said.startswith("cases/scale_add/oracle.py: does not run: SyntaxError")

@@ -114,3 +114,19 @@ def test_it_comes_when_the_process_ends_on_standard_error(whole: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=whole, capture_output=True, text=True, timeout=60)
     assert done.stdout == "jobs\n"
     assert done.stderr.splitlines()[-1] == "report: reports/tiny/report.html"
+
+
+def _judged(whole: Path, *attempts: dict[str, object]) -> list[str]:
+    told = {"outcome": "NO-GO", "meaning": "m", "counts": {"attempts": len(attempts), "proposed": len(attempts)}}
+    for name, value in (("summary", told), ("history", {"attempts": attempts})):
+        (whole / f"reports/tiny/{name}.json").write_text(json.dumps(value))
+    return list(Ending("tiny", 1, whole).lines())
+
+
+def test_where_no_attempt_was_right_it_is_said_what_was_wrong_with_the_first(whole: Path) -> None:
+    wrong = {"attempt": 1, "proposed": True, "valid": False, "detail": "a.cu(3): error\x1b[2J", "reason": "r"}
+    right = {**wrong, "attempt": 2, "valid": True}
+    assert _judged(whole, wrong)[1:-1] == ["attempt 1: a.cu(3): error\\x1b[2J"]
+    assert _judged(whole, {**wrong, "detail": ""})[1:-1] == ["attempt 1: r"]
+    assert _judged(whole, wrong, right)[1:-1] == []
+    assert _judged(whole, {**wrong, "proposed": False})[1:-1] == []

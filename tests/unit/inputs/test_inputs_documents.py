@@ -7,9 +7,11 @@ import pytest
 
 from kerneltrial.inputs.documents import parse, read_document, to_record
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.inputs.yaml_text import require_one_reading
 from kerneltrial.records.case import Cases
-from kerneltrial.records.contract import Tolerance
+from kerneltrial.records.contract import Contract, Tolerance
 from kerneltrial.records.plan import LaunchPlan
+from kerneltrial.records.terms import Workload
 
 
 @pytest.mark.parametrize(
@@ -146,3 +148,50 @@ def test_json_files_are_read_as_strictly(tmp_path: Path) -> None:
         with pytest.raises(InputProblem, match=words) as caught:
             read_document(path)
         assert str(caught.value).startswith(str(path))
+
+
+def test_an_integer_may_be_written_short_and_a_number_that_is_none_may_not() -> None:
+    asked = {"example": True, "setup_hours": 1, "review_hours": 1}
+    found = to_record({**asked, "calls_per_month": parse("{a: 2.5e11}")}, Workload, "config.yaml")
+    assert found.calls_per_month == {"a": 250_000_000_000}
+    for text in ("2.5e0", "1e41", "1e-3", "100,000"):
+        with pytest.raises(InputProblem, match=r"calls_per_month.a: .* allowed: an integer"):
+            to_record({**asked, "calls_per_month": {"a": parse(f'"{text}"' if "," in text else text)}}, Workload, "x")
+
+
+def test_all_keys_that_are_missing_are_said_at_once() -> None:
+    with pytest.raises(InputProblem, match=r"^c: the keys 'description', 'dimensions', 'bytes' are missing$"):
+        to_record(
+            {"name": "a", "arguments": [{"kind": "dimension", "name": "n"}], "tolerances": {}, "operations": "1"},
+            Contract,
+            "c",
+        )
+    with pytest.raises(InputProblem, match=r"^c: arguments.x: the keys 'role', 'dtype', 'shape' are missing$"):
+        to_record({"name": "a", "arguments": [{"kind": "array", "name": "x"}]}, Contract, "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a:\n  b: 1\n c: 2\n", "line 3, column 2: .*indented as its neighbours"),
+        ("a:\n\tb: 1", "line 2, column 1: .*indent by spaces"),
+        ("a: b: c", "line 1, column 5: .*quotes around a text that holds ': '"),
+        ("a: {x: 1\nb: 2}", "line 2, .*close each bracket"),
+        ("a: 1\nb\nc: 2", "line 3, .*each line is KEY: VALUE"),
+    ],
+)
+def test_what_is_no_yaml_comes_with_what_to_do(text: str, told: str) -> None:
+    with pytest.raises(InputProblem, match=told):
+        parse(text)
+
+
+@pytest.mark.parametrize("word", ["no", "Yes", "off", "010", "12:30", "0x1f", "1_000", "+5"])
+def test_a_word_that_snakemake_reads_otherwise_is_refused_unless_it_is_quoted(word: str) -> None:
+    with pytest.raises(InputProblem, match=r"^line 2, column 7: .* has two readings in YAML"):
+        require_one_reading(f"a: 1\nb: [x,{word}]")
+    require_one_reading(f"b: '{word}'")
+
+
+def test_words_of_one_reading_are_let_pass() -> None:
+    require_one_reading("[0, -5, 1e-5, 2026-12-01, true, False, null, ~, a no, '']")
+    require_one_reading("")

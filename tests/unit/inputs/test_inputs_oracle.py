@@ -178,3 +178,10 @@ def test_the_shipped_oracles_answer_every_shipped_case(family: str) -> None:
                     assert plain == 1
                 else:
                     assert 0.5 < plain < 1  # special values leave most of an answer plain
+
+
+def test_a_mask_of_true_and_false_is_one_of_integers(tmp_path: Path) -> None:
+    text = "def oracle(inputs, dims):\n    return {'y': np.array([True, False, True])}\n"
+    answer = made(tmp_path, text).answer(contract("uint8"), VALUES, DIMENSIONS)
+    assert answer.outputs["y"].dtype == np.uint64
+    assert answer.outputs["y"].tolist() == [1, 0, 1]

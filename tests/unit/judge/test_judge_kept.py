@@ -51,3 +51,11 @@ def test_integers_are_equal_to_the_last_digit() -> None:
     told = kept(expected(want, "int64", "0"))
     assert share_of_bound(want, told) == (0.0, 0)
     assert share_of_bound(np.array([2**62, -3], np.int64), told) == (1.0, 1)
+
+
+def test_what_must_be_equal_and_is_has_no_error() -> None:
+    """A right float32 has more digits than its text: it is no error where nothing is allowed."""
+    want = np.array([1 / 3, 0.1], np.float32).astype(np.float64)
+    told = kept(expected(want, "float32", "0"))
+    assert share_of_bound(want, told) == (0.0, 0)
+    assert share_of_bound(np.nextafter(want.astype(np.float32), np.float32(9)).astype(np.float64), told)[1] == 2

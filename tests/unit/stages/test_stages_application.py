@@ -152,6 +152,12 @@ def test_the_shipped_application_runs_on_a_machine_without_a_card(tmp_path):
     assert sorted(path.name for path in (tmp_path / "app").iterdir()) == ["app.py"]
 
 
+def test_an_application_of_another_kernel_is_told_its_dimensions(tmp_path):
+    kernel = load(kernel_folder(tmp_path / "a", CARD))
+    with pytest.raises(LoaderProblem, match=r"the kernel .* takes the dimensions n; given were m, n"):
+        kernel({}, {"n": 3, "m": 4})
+
+
 def test_without_a_kernel_to_load_the_loader_says_so(monkeypatch):
     monkeypatch.delenv("KERNELTRIAL_KERNEL", raising=False)
     with pytest.raises(LoaderProblem, match="KERNELTRIAL_KERNEL is not set"):

@@ -94,7 +94,7 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
         case "ask-again":
             one.add_argument("iteration", type=int, metavar="ITERATION")
         case "compare":
-            one.add_argument("first", metavar="A", help="a trial under results/, or the path of its results")
+            one.add_argument("first", metavar="A", help="a trial under results/, or the path of its results or folder")
             one.add_argument("second", metavar="B")
         case "try":
             one.add_argument("draft", type=Path, metavar="FILE", help="JSON in the form of schema.json")

@@ -158,11 +158,20 @@ def _bodies(folder: Path, record: str, iterations: int) -> list[dict[str, Any]]:
 
 
 def _folder(name: str, root: Path) -> Path:
-    """A trial by its name, or by the path of its results."""
+    """A trial by its name, by the path of its results, or by a folder that holds one trial."""
     for folder in (root / "results" / name, root / name):
         if (folder / "lock.json").is_file():
             return folder
-    raise InputProblem(f"compare: {name} is no trial with a lock here; name one under results/, or the path of one")
+    held = sorted(lock.parent for lock in (root / name).glob("results/*/lock.json"))
+    if len(held) == 1:
+        return held[0]
+    if held:
+        of = ", ".join(f"{name}/results/{one.name}" for one in held)
+        raise InputProblem(f"compare: {name} holds {len(held)} trials; name one of {of}")
+    bundle = "; a bundle is unpacked first" if (root / name).is_file() else ""
+    raise InputProblem(
+        f"compare: {name} is no trial with a lock here; name one under results/, its results, or its folder{bundle}"
+    )
 
 
 def _body(folder: Path, name: str) -> dict[str, Any]:

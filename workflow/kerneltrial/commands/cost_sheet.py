@@ -18,5 +18,5 @@ def run(given: argparse.Namespace, here: Path) -> int:
         raise InputProblem(f"{given.out}: is there already; remove it, or name another with --out")
     cases = [case.name for case in read_cases(root / config.cases).cases if case.kind == "performance"]
     out.write_text(template(builtins(config), cases), encoding="utf-8")
-    print(f"{given.out}: fill it in; then in the config `{KEY}: {given.out}`, and remove these keys from there")
+    print(f"{given.out}: fill it in; then in the config `{KEY}: {given.out}`, without the keys that the sheet has")
     return 0

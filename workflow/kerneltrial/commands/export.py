@@ -52,7 +52,7 @@ def run(given: argparse.Namespace, here: Path) -> int:
     )
     story = (
         f"The winner of the kerneltrial trial {trial}, which ended {decided.outcome} ({lock.device.kind}, "
-        f"{lock.device.arch}); candidate\n{candidate.id}."
+        f"{lock.device.arch}{', no card' if lock.device.kind == 'cpu' else ''}); candidate\n{candidate.id}."
     )
     folder.mkdir(parents=True)
     if given.form == "torch":
@@ -68,8 +68,24 @@ def run(given: argparse.Namespace, here: Path) -> int:
     files = ", ".join(sorted(path.name for path in folder.iterdir()))
     how = "torch.ops.kerneltrial." if given.form == "torch" else f"{folder.name}."
     words = "..." if given.form == "torch" else "stream, ..."
-    print(f"{folder}: {story}\nimport {folder.name}, then {how}{lock.contract.name}({words}); files: {files}")
+    print(f"{_shown(folder, here)}: {story}")
+    print(f"import {folder.name}, then {how}{lock.contract.name}({words}); files: {files}")
+    if lock.device.kind == "cpu":
+        print(_of_no_card(lock.device.arch))
     return 0
+
+
+def _shown(folder: Path, here: Path) -> Path:
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def _of_no_card(arch: str) -> str:
+    """What to know of a package from a trial that no card was in."""
+    return (
+        f"note: no card was in this trial. The machine code is for {arch}, which nobody asked for unless `arch` in the "
+        "config did, and loads on such a card alone; on others the driver translates the PTX. Neither was run on a "
+        "card: try the trial on yours first"
+    )
 
 
 def _refuse_sealed(folder: Path, root: Path, trial: str) -> None:

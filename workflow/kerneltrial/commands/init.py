@@ -1,6 +1,7 @@
 """`kerneltrial init DIR`: a folder with a small trial of one's own, ready to run and to be edited."""
 
 import argparse
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
             file=sys.stderr,
         )
     print(f"{given.folder}: a trial of out = alpha * x + y that runs as it is")
-    print(f"next: cd {given.folder} && snakemake --cores 1")
+    print(f"next: cd {shlex.quote(str(given.folder))} && snakemake --cores 1")
     print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml")
     print("application/ is run with both kernels once you set end_to_end.words: [python3, app.py]; GO needs one")
     return 0

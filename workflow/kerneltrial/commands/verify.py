@@ -21,7 +21,7 @@ from kerneltrial.records.problem import Problem
 from kerneltrial.store import envelopes
 from kerneltrial.store.plain import require_plain
 from kerneltrial.store.printed import printed
-from kerneltrial.store.signed import Signed
+from kerneltrial.store.signed import Signed, is_sealed
 
 ONLY_BYTES = 4  # the exit status where nothing is wrong with the bytes, and no more could be looked at
 
@@ -96,6 +96,8 @@ def _recompile(given: argparse.Namespace, place: Place, config: Config, verdict:
 
 def _rerun(oracle: Path | None, place: Place, config: Config, verdict: Verdict) -> None:
     if oracle is None:
+        if is_sealed(place.root / results(place.trial)):
+            verdict.note("rerun", "`--rerun ORACLE` judges winner and baseline again here")
         return
     if verdict.problems["bytes"]:
         verdict.note("rerun", "the bytes are not whole")

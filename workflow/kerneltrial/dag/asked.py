@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from kerneltrial.inputs.documents import read_document
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.problem import Problem
-from kerneltrial.store.printed import printed
+from kerneltrial.store.printed import as_named, printed
 
 NAME = "config.yaml"
 _WHOLE = {"trial", "contract", "baseline", "cases", "oracle"}
@@ -38,11 +38,18 @@ def readable(root: Path) -> None:
     Raises
     ------
     InputProblem
-        One line: no UTF-8, no YAML, too deep, a key twice, or a day that is in no calendar.
+        One line: no UTF-8, no YAML, too deep, a key twice, a word of two readings, or a day that is in no calendar.
     """
     if not (root / NAME).is_file():
         return
-    for key, day in _days("", _read(root, Path(NAME))):
+    from kerneltrial.inputs.yaml_text import require_one_reading
+
+    document = _read(root, Path(NAME))
+    try:
+        require_one_reading((root / NAME).read_text(encoding="utf-8"))
+    except InputProblem as problem:
+        raise InputProblem(f"{NAME}: {problem}") from None
+    for key, day in _days("", document):
         try:
             datetime.date.fromisoformat(day)
         except ValueError as fault:
@@ -51,7 +58,7 @@ def readable(root: Path) -> None:
 
 def stop(line: str) -> NoReturn:
     """End the process with a line."""
-    sys.exit(f"kerneltrial: {printed(' '.join(line.split()))}")
+    sys.exit(f"kerneltrial: {printed(as_named(' '.join(line.split())))}")
 
 
 def _refuse_mixture(root: Path, further: Sequence[str | Path]) -> None:

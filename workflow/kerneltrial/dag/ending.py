@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltrial.dag import graph
+from kerneltrial.store.printed import printed
 
 _NAMED = 5  # rules that the last lines name
 _SILENT = "it left no word, as where the disk is full; what was printed above says more"
@@ -76,9 +77,10 @@ def verdict(trial: str, root: Path) -> Sequence[str]:
         rules = _rules(summary)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
+    wrong = _first_wrong(folder)
     nothing = f"nothing was judged: no attempt ({attempts}) gave a candidate; the report's reasons say why"
     judged = () if proposed or not attempts else (nothing,)
-    return (f"{outcome}: {meaning}", *rules, *judged, f"report: {graph.reports(trial)}/report.html")
+    return (f"{outcome}: {meaning}", *rules, *judged, *wrong, f"report: {graph.reports(trial)}/report.html")
 
 
 def _rules(summary: Mapping[str, Any]) -> Sequence[str]:
@@ -88,3 +90,16 @@ def _rules(summary: Mapping[str, Any]) -> Sequence[str]:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             return (f"{state}: {', '.join(names[:_NAMED])}{more}",)
     return ()
+
+
+def _first_wrong(folder: Path) -> Sequence[str]:
+    """What was wrong with the first attempt, where none was right: it may be a slip of who wrote it."""
+    try:
+        attempts = json.loads((folder / "history.json").read_bytes())["attempts"]
+        wrong = [a for a in attempts if a["proposed"] and not a["valid"]]
+        if not wrong or any(a["valid"] for a in attempts):
+            return ()
+        what = " ".join(str(wrong[0]["detail"] or wrong[0]["reason"]).split())
+        return (f"attempt {wrong[0]['attempt']}: {printed(what)}",)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()

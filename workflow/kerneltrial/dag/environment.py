@@ -35,7 +35,8 @@ def compared(lock: Lock) -> Environment:
         try:
             differ += changes(lock.device, opening.detect("cuda"))
         except DeviceProblem as problem:
-            line = f"the decision holds for {named} and was not compared with a card here: {problem}"
+            why = str(problem).removeprefix("cuda: ").partition("; set `device")[0]  # no advice: nobody runs it here
+            line = f"the decision holds for {named} and was not compared with a card here: {why}"
             return Environment("not_compared", "; ".join([line, *differ]))
     if differ:
         line = f"the decision has expired here, it holds for {named} as it was locked: {'; '.join(differ)}"

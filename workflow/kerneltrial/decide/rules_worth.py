@@ -102,8 +102,9 @@ def reviewer_receipt(grounds: Grounds) -> RuleResult:
         other = _changed(signed, grounds.terms.now) if signed else "terms"
         if not other:
             return Passed(rule=rule, asked=asked, seen=seen, example=False)
-        seen += f", for another {other} than what is in force: it was changed afterwards"
-        settled = f"put back the {other} that was signed, or have a new trial signed with it"
+        were = "was" if other in ("policy", "workload") else "were"
+        seen += f", but {other} {were} changed afterwards"
+        settled = f"put back {other} as signed, or have a new trial signed with it"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     if not policy.require_receipt:
         return Passed(rule=rule, asked=asked, seen="none, and the policy does not ask for one", example=False)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kerneltrial.decide.amounts import plural
 from kerneltrial.decide.standing import by_candidate
 from kerneltrial.records.confirmation import NoWinner
 from kerneltrial.records.decision import Winner
@@ -55,7 +56,7 @@ def _why_not(iterations: Sequence[Judged]) -> str:
         return "no candidate was proposed"
     valid = sum(isinstance(entry, Validated) for entry in judged)
     if valid == 0:
-        return f"none of {len(judged)} candidates was right on every public case"
+        return f"none of {plural(len(judged), 'candidate')} was right on every public case"
     return (
         f"{valid} of {len(judged)} candidates were right on the public cases, and none of these held and was measured"
     )

@@ -32,6 +32,16 @@ def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]
     return f"unknown key {key!r}{guess} allowed: {', '.join(fields)}"
 
 
+def absent(type_: Any, document: Any, tokens: Iterable[str | int]) -> list[str]:
+    """Return all keys that the mapping at a place lacks, so that a person adds them at once."""
+    place = list(tokens)
+    node, there = _node(inspect.type_info(type_), document, place), document
+    for token in place:
+        there = there[token]
+    fields = node.fields if isinstance(node, inspect.StructType) and isinstance(there, dict) else ()
+    return [field.encode_name for field in fields if field.required and field.encode_name not in there]
+
+
 def _node(
     node: inspect.Type | None, document: Any, tokens: Iterable[str | int], whole: bool = False
 ) -> inspect.Type | None:

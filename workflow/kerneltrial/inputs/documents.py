@@ -95,9 +95,17 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float):
         return Decimal(repr(value))
+    if isinstance(value, Decimal) and _is_short(value):
+        return int(value)
     if isinstance(value, datetime.date):
         return value.isoformat()
     return value
+
+
+def _is_short(value: Decimal) -> bool:
+    """Whether a number is a whole one written short, as 1e11 is: integers may be written so too."""
+    exponent = value.as_tuple().exponent
+    return isinstance(exponent, int) and exponent > 0 and value.adjusted() < 40
 
 
 def with_text_expressions(document: Any) -> Any:
@@ -118,7 +126,7 @@ def _texts(value: Any) -> Any:
 
 def explained(fault: msgspec.ValidationError, document: Any, type_: Any) -> str:
     """Put what msgspec says of a document into words: field, value, what is allowed."""
-    from kerneltrial.inputs.allowed import allowed, unknown_key  # only where something is wrong
+    from kerneltrial.inputs.allowed import absent, allowed, unknown_key  # only where something is wrong
 
     text, _, path = str(fault).partition(" - at ")
     tokens = _tokens(path, document, type_)
@@ -130,7 +138,10 @@ def explained(fault: msgspec.ValidationError, document: Any, type_: Any) -> str:
         return prefix + unknown_key(key.group(1), type_, document, tokens)
     missing = re.match(r"Object missing required field `(.*)`$", text)
     if missing:
-        return f"{prefix}the key {missing.group(1)!r} is missing"
+        names = list(dict.fromkeys((missing.group(1), *absent(type_, document, tokens))))
+        if len(names) > 1:
+            return f"{prefix}the keys {', '.join(map(repr, names))} are missing"
+        return f"{prefix}the key {names[0]!r} is missing"
     if path.startswith("`key`") and tokens:
         return f"{prefix}this key is not allowed; allowed: letters, digits and _, at most 64, a letter first"
     words = allowed(type_, document, tokens)

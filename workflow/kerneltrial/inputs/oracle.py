@@ -184,6 +184,6 @@ class _Question:
             if value.dtype != np.float64:
                 raise InputProblem(f"{self.path}: {function}() of {name!r} is {value.dtype}; it must be float64")
             return value
-        if value.dtype.kind not in "iu":
+        if value.dtype.kind not in "iub":  # a mask of true and false is one of 1 and 0
             raise InputProblem(f"{self.path}: {function}() of {name!r} is {value.dtype}; {dtype} needs integers")
         return value.astype(np.uint64 if dtype.startswith("u") else np.int64)

@@ -14,6 +14,7 @@ import yaml
 from kerneltrial.inputs.problem import InputProblem
 
 MAXIMUM_DEPTH = 40
+_OCTAL = re.compile(r"^-?0[0-9]+$")
 _FLOAT = re.compile(r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
 
 
@@ -28,7 +29,8 @@ def parsed(text: str) -> Any:
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InputProblem(f"{where}{fault.problem or fault.context}") from None
+        said = str(fault.problem or fault.context)
+        raise InputProblem(f"{where}{said}{_what_to_do(said)}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as fault:
         raise InputProblem(f"is no valid YAML ({type(fault).__name__})") from None
     finally:
@@ -50,6 +52,43 @@ class _JsonLoader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+def require_one_reading(text: str) -> None:
+    """Refuse plain words that YAML 1.1, as Snakemake reads it, takes for something else than `parsed` does.
+
+    ``no`` is false there and a text here, ``010`` is 8 and 10. Raises `InputProblem` with line and column.
+    """
+    nodes = [yaml.compose(text, Loader=yaml.SafeLoader)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, yaml.MappingNode):
+            nodes += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.ScalarNode) and node.style is None:
+            kind, word = node.tag.rpartition(":")[2], node.value
+            twofold = kind == "bool" and word.lower() not in ("true", "false")
+            if twofold or (kind == "int" and (word[:1] == "+" or word.lstrip("-0123456789") or _OCTAL.match(word))):
+                instead = "true or false" if twofold else "digits alone, without a leading zero"
+                where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
+                told = f"{word} has two readings in YAML; write {instead}, or put quotes around it where it is a text"
+                raise InputProblem(f"{where}: {told}")
+
+
+def _what_to_do(said: str) -> str:
+    """PyYAML speaks of its parser; what a person did is mostly one of these."""
+    if "'\\t'" in said:
+        return "; indent by spaces"
+    if "block end" in said or "'<block mapping start>'" in said:
+        return "; is this line, or the one above it, indented as its neighbours are?"
+    if "mapping values are not allowed" in said:
+        return "; put quotes around a text that holds ': '"
+    if "',' or" in said or "flow" in said:
+        return "; close each bracket, part entries by commas, and quote a text that holds any of [ ] { } ,"
+    if "could not find expected ':'" in said:
+        return "; each line is KEY: VALUE, the one above this too"
+    return ""
 
 
 def _problem(mark: Any, what: str) -> yaml.constructor.ConstructorError:

@@ -1,6 +1,7 @@
 """Text that names things from evidence, as it is printed: nothing in it steers a terminal or begins a line."""
 
 import unicodedata
+from pathlib import Path
 
 
 def printed(text: str) -> str:
@@ -10,3 +11,8 @@ def printed(text: str) -> str:
 
 def _shows(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"  # wide and unbroken spaces of a text
+
+
+def as_named(line: str) -> str:
+    """What is wrong, with files named as a person in the present folder names them."""
+    return line.replace(f"{Path.cwd()}/", "")
