@@ -49,15 +49,12 @@ def _stopped(given: argparse.Namespace, problem: Problem) -> int:
     return 3
 
 
-def _log(given: argparse.Namespace, line: str) -> bool:
-    """Leave how it ended in the rule's log, which Snakemake points at; False where there is none."""
-    if not getattr(given, "log", None):
-        return False
-    with contextlib.suppress(OSError):  # the disk may be what is full
-        given.log.parent.mkdir(parents=True, exist_ok=True)
-        given.log.write_text(line + "\n")
-        return True
-    return False
+def _log(given: argparse.Namespace, line: str) -> None:
+    """Leave how it ended in the rule's log, which Snakemake points at."""
+    if getattr(given, "log", None):
+        with contextlib.suppress(OSError):  # the disk may be what is full
+            given.log.parent.mkdir(parents=True, exist_ok=True)
+            given.log.write_text(line + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from kerneltrial.records.device import Device
 
 
 def _told(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, list[str]]:
-    status = doctor.run(argparse.Namespace(), folder)
+    status = doctor.run(argparse.Namespace(config=Path("config.yaml"), set=[]), folder)
     return status, capsys.readouterr().out.splitlines()
 
 
@@ -29,7 +29,7 @@ def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> 
     assert lines[-1].startswith("nothing is missing")
     assert lines[-1].endswith(": make a trial with `kerneltrial init DIR`")
     shutil.copytree(STARTER, tmp_path / "mine")
-    assert _told(capsys, tmp_path / "mine")[1][-1].endswith(": run `snakemake --cores 1`")
+    assert _told(capsys, tmp_path / "mine")[1][-1].endswith(": run `kerneltrial rehearse`, then `snakemake --cores 1`")
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,16 @@ def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> 
         ("iterations: 2 ", "iterations: two ", "iterations: 'two' is not allowed"),
         ("    large: ", "    larger: ", "workload.calls_per_month"),
         ("trial: scale_add", "trial: [", "config.yaml: line"),
+        ("example: true", "example: yes", "yes has two readings in YAML; write true or false"),
+        ("device: auto", "device: cuda", "cuda: there is no NVIDIA driver"),
+        ("proposer: files ", "proposer: openai ", "the environment variable OPENAI_API_KEY is not set"),
     ],
 )
-def test_a_config_that_a_run_would_refuse_is_something_missing(capsys, tmp_path: Path, old, new, told) -> None:
+def test_a_config_that_a_run_would_refuse_is_something_missing(
+    capsys, tmp_path: Path, monkeypatch, old, new, told
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("kerneltrial.devices.opening._lacking", lambda: "there is no NVIDIA driver on this machine")
     shutil.copytree(STARTER, tmp_path / "mine")
     config = tmp_path / "mine/config.yaml"
     text = config.read_text()
@@ -50,7 +57,42 @@ def test_a_config_that_a_run_would_refuse_is_something_missing(capsys, tmp_path:
     status, lines = _told(capsys, tmp_path / "mine")
     assert status == 3
     assert any(line.startswith("a trial here") and told in line for line in lines), lines
-    assert lines[-1] == "missing: a config without a mistake"
+    assert lines[-1] == "missing: a trial without a mistake"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "cases/scale_add/oracle.py",
+            "def oracle(inputs",
+            "def oracle(inputs(",
+            "oracle.py: does not run: SyntaxError",
+        ),
+        ("cases/scale_add/oracle.py", 'inputs["x"]', 'inputs["X"]', "oracle.py: oracle() raised KeyError: 'X' (line "),
+        ("kernels/scale_add/candidates/float4.plan.yaml", "entry:", "entyr:", "unknown key 'entyr'; did you mean"),
+    ],
+)
+def test_an_oracle_that_does_not_run_and_a_plan_that_cannot_be_read_are_something_missing(
+    capsys, tmp_path: Path, monkeypatch, file, old, new, told
+) -> None:
+    shutil.copytree(STARTER, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "mine")
+    (tmp_path / "mine" / file).write_text((tmp_path / "mine" / file).read_text().replace(old, new))
+    status, lines = _told(capsys, tmp_path / "mine")
+    assert status == 3
+    assert any(line.startswith(f"a trial here (config.yaml and Snakefile): {file}") and told in line for line in lines)
+
+
+def test_a_trial_of_another_config_is_looked_at_where_snakemake_would_run_it(capsys, tmp_path: Path) -> None:
+    shutil.copytree(STARTER, tmp_path / "mine")
+    (tmp_path / "mine/trials").mkdir()
+    (tmp_path / "mine/config.yaml").rename(tmp_path / "mine/trials/other.yaml")
+    given = argparse.Namespace(config=Path("trials/other.yaml"), set=[])
+    assert doctor.run(given, tmp_path / "mine") == 0
+    assert "a trial here (trials/other.yaml and Snakefile): yes" in capsys.readouterr().out.splitlines()
+    given = argparse.Namespace(config=Path("trials/other.yaml"), set=["iterations=0"])
+    assert doctor.run(given, tmp_path / "mine") == 3
 
 
 def test_what_is_missing_for_a_model_is_not_forgotten_in_the_last_line(capsys, tmp_path: Path, monkeypatch) -> None:

@@ -14,6 +14,7 @@ COMMANDS = {
     "bundle": "pack the sealed evidence as one reproducible tar file",
     "rocrate": "write a bundle as a Workflow Run RO-Crate, for archives that read those",
     "verify": "check evidence: a bundle, a folder, or the trial of the config",
+    "rehearse": "try lock and qualification in a scratch copy, before anything is locked",
     "doctor": "say what is installed, which device there is, and what is missing",
     "compare": "show two trials side by side: what differs, attempts, best, cost",
     "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
@@ -26,7 +27,7 @@ COMMANDS = {
     "init": "make a folder with a trial of one's own",
 }
 
-_WITHOUT_A_TRIAL = ("doctor", "init", "compare", "prices", "try", "rerun", "rocrate", "import")
+_WITHOUT_A_TRIAL = ("init", "compare", "prices", "try", "rerun", "rocrate", "import")
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:

@@ -8,16 +8,18 @@ import shutil
 import textwrap
 from pathlib import Path
 
+from kerneltrial.commands import trial_check
 from kerneltrial.inputs.installing import install
-from kerneltrial.records.problem import Problem
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
 OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
 FOR_A_MODEL = ("httpx2", "genai-prices")
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
+_RUN = "run `kerneltrial rehearse`, then `snakemake --cores 1`"
 
-def run(_given: argparse.Namespace, root: Path) -> int:
+
+def run(given: argparse.Namespace, root: Path) -> int:
     """Print the findings; 0 where a trial can run here, else 3."""
     from kerneltrial.devices import opening
     from kerneltrial.devices.device import DeviceProblem
@@ -48,29 +50,16 @@ def run(_given: argparse.Namespace, root: Path) -> int:
         missing.append("a device")
     print("sandbox: " + "; ".join(f"{name.replace('_', ' ')}: {state}" for name, state in means.report().items()))
     print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
-    ready = all((root / name).is_file() for name in ("config.yaml", "Snakefile"))
-    wrong = _wrong(root) if ready else ""
-    print(f"a trial here (config.yaml and Snakefile): {wrong or ('yes' if ready else 'no')}")
-    missing += ["a config without a mistake"] if wrong else []
+    ready = all((root / name).is_file() for name in (given.config, "Snakefile"))
+    wrong = trial_check.wrong(given, root) if ready else ""
+    print(f"a trial here ({given.config} and Snakefile): {wrong or ('yes' if ready else 'no')}")
+    missing += ["a trial without a mistake"] if wrong else []
     print(f"disk: {shutil.disk_usage(root).free / 2**30:,.1f} GiB free in {root}")
-    following = "run `snakemake --cores 1`" if ready else "make a trial with `kerneltrial init DIR`"
+    following = _RUN if ready else "make a trial with `kerneltrial init DIR`"
     extras = [name for name, lacks in (("gpu", gpu), ("openai", model)) if lacks]
     aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""
     print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing{aside}: {following}")
     return 3 if missing else 0
-
-
-def _wrong(root: Path) -> str:
-    """What a run would refuse in the config here, in one line; nothing where it would start."""
-    from kerneltrial.dag.asked import readable
-    from kerneltrial.inputs.config import check_files, read
-
-    try:
-        readable(root)
-        check_files(read(root / "config.yaml", {}), root, "config.yaml")
-    except Problem as problem:
-        return " ".join(str(problem).removeprefix(f"{root}/").split())
-    return ""
 
 
 def _sanitizer() -> str:

@@ -9,6 +9,11 @@ from pathlib import Path
 from kerneltrial.inputs.problem import InputProblem
 
 STARTER = Path(__file__).with_name("starter")
+_IGNORED = """# generated; results/NAME/private holds the salt of the sealed cases, which never travels before the seal
+.snakemake/
+results/
+__pycache__/
+"""
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
@@ -17,6 +22,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputProblem(f"{given.folder}: is there already and is not empty; name a new folder")
     shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".gitignore").write_text(_IGNORED)
     clone = next((above for above in folder.parents if (above / "workflow/kerneltrial/__main__.py").is_file()), None)
     if clone is not None:
         print(
@@ -25,6 +31,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
         )
     print(f"{given.folder}: a trial of out = alpha * x + y that runs as it is")
     print(f"next: cd {shlex.quote(str(given.folder))} && snakemake --cores 1")
-    print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml")
+    print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml;")
+    print("`kerneltrial rehearse` tries them before anything is locked")
     print("application/ is run with both kernels once you set end_to_end.words: [python3, app.py]; GO needs one")
     return 0

@@ -7,6 +7,9 @@ from pathlib import Path
 from kerneltrial.dag import graph, guard
 from kerneltrial.inputs.config import Config, check_files
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.records.problem import Problem
+
+_RELOCK = "mend it, try `kerneltrial rehearse`, then `kerneltrial lock --new`"
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
@@ -30,7 +33,12 @@ def run(given: argparse.Namespace, root: Path) -> int:
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 
-    path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
+    try:
+        path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
+    except Problem as problem:
+        if given.command == "qualify" and problem.is_of_what_is_locked:
+            raise InputProblem(f"{problem}; it is locked: {_RELOCK}") from None
+        raise
     if not guard.under_run():
         print(path.relative_to(root))
         if given.command == "lock":

@@ -25,6 +25,8 @@ from kerneltrial.records.validation import CaseVerdict, Invalid, Unchecked
 class QualificationProblem(JudgeProblem):
     """A case, the baseline or the oracle is not fit for a trial: one line that says which, and what would help."""
 
+    is_of_what_is_locked = True
+
 
 @dataclass(frozen=True)
 class Qualified:

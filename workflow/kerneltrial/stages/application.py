@@ -37,6 +37,8 @@ _TRIED = 2  # runs of a kernel before the pairs, not counted: caches and clocks 
 class ApplicationProblem(Problem):
     """The application does not run, with the baseline it has in production."""
 
+    is_of_what_is_locked = True
+
 
 class Stopped(Exception):
     """One run ended badly; the text says how."""
@@ -73,6 +75,34 @@ def applied(g: Ground, pair: tuple[Kernel, Kernel]) -> EndToEnd | EndToEndFailed
     return end_to_end(stored.value, asked, float(g.lock.protocol.confidence), stored.digest)
 
 
+def tried(g: Ground, baseline: Kernel) -> None:
+    """Run the application once with the baseline, so that one which does not run stops the trial before it began.
+
+    Raises
+    ------
+    ApplicationProblem
+        It does not run.
+    """
+    asked = convert(EndToEndAsked, g.lock.asked["end_to_end"])
+    if not asked.words:
+        return
+    with tempfile.TemporaryDirectory(prefix="kerneltrial-") as scratch:
+        folder = Path(scratch) / "a"
+        hand_over(g, baseline, folder)
+        try:
+            run_once(Application(asked, g.job.root / str(g.lock.asked["application"])), "a", folder)
+        except Stopped as stopped:
+            raise _not_running(stopped) from None
+
+
+def _not_running(stopped: Stopped) -> ApplicationProblem:
+    return ApplicationProblem(
+        f"end_to_end: the application does not run with the baseline: {stopped}; correct it (it must call the kernel "
+        "as the contract says, as loaded by kerneltrial.loader, which works within a trial alone), or set "
+        "end_to_end.words: [] in a new trial"
+    )
+
+
 def _digest(kernel: Kernel) -> str:
     return getattr(kernel.built.cubin, "digest", kernel.built.ptx)
 
@@ -105,11 +135,7 @@ def interleaved(application: Application, folders: Mapping[str, Path]) -> Applic
             run = run_once(application, name, folders[name])
         except Stopped as stopped:
             if name == "a":
-                raise ApplicationProblem(
-                    f"end_to_end: the application does not run with the baseline: {stopped}; correct it (it must "
-                    "call the kernel as the contract says, as loaded by kerneltrial.loader, which works within a trial "
-                    "alone), or set end_to_end.words: [] in a new trial"
-                ) from None
+                raise _not_running(stopped) from None
             return ApplicationRuns(runs=(), failed=f"the application does not run with the winner: {stopped}")
         if number >= len(warm):
             runs.append(run)
