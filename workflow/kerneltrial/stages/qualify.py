@@ -60,19 +60,13 @@ def run(job: Job) -> Qualification:
         runners = {group: children.enter_context(g.runner()) for group in _KERNELS if job.sources[group]}
         fresh = Fresh(*(children.enter_context(g.runner()) for _ in range(2)))
         if lock.device.kind == "cuda":
-<<<<<<< HEAD
             for runner in (*runners.values(), fresh.times, fresh.ceilings):
                 runner.begin()  # the card is opened while compilers work; what measures is idle until all are judged
-        qualified = _qualified(g, _compiled(job, lock), runners, (torch, fresh))
+        kernels = _compiled(job, lock)
+        qualified = _qualified(g, kernels, runners, (torch, fresh))
         with Closing() as closing:
             closing.soon(*runners.values(), fresh.times, fresh.ceilings)
-=======
-            for runner in runners.values():
-                runner.begin()  # the card is opened while compilers work
-        kernels = _compiled(job, lock)
-        qualified = _qualified(g, kernels, runners, torch)
         tried(g, kernels["baseline"])
->>>>>>> dd4b23b (A rehearsal before the lock; doctor asks the oracle; the application runs once before the first proposal)
         return qualified
 
 
