@@ -126,9 +126,10 @@ def test_a_folder_that_cannot_be_made_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", "/proc/nobody/mine"]) == 3
-    assert capsys.readouterr().err.startswith("kerneltrial: /proc/nobody")
+    assert capsys.readouterr().err.startswith("kerneltrial: /proc/nobody/mine: cannot be made (")
     assert main(["init", "my trial"]) == 0
     assert "next: cd 'my trial' && snakemake" in capsys.readouterr().out
+    assert "results/" in (tmp_path / "my trial/.gitignore").read_text().splitlines()
 
 
 def test_a_problem_names_files_as_they_are_seen_from_here(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,3 +138,13 @@ def test_a_problem_names_files_as_they_are_seen_from_here(started: Path, capsys:
     assert main(["lock", "--log", str(log)]) == 3
     for said in (capsys.readouterr().err.removeprefix("kerneltrial: "), log.read_text()):
         assert said.startswith("cases/scale_add/oracle.py: does not run: SyntaxError")
+
+
+@pytest.mark.parametrize("command", ["verify", "lock", "rehearse", "cost-sheet"])
+def test_a_command_outside_of_a_trials_folder_says_where_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([command]) == 3
+    told = "kerneltrial: config.yaml: is not here; go to the trial's folder, or name its config with --config\n"
+    assert capsys.readouterr().err == told

@@ -21,6 +21,8 @@ def read_config(given: argparse.Namespace, here: Path) -> tuple[Config, Path]:
             raise InputProblem(f"--set {item}: write KEY=VALUE, such as --set iterations=7")
         overrides[key] = value
     path = (here / given.config).resolve()
+    if not path.exists():
+        raise InputProblem(f"{given.config}: is not here; go to the trial's folder, or name its config with --config")
     folder = path.parents[2] if path.name == "config.json" and path.parents[1].name == "results" else path.parent
     if path.suffix != ".json" and _is_of(here, path, folder):
         folder = here
