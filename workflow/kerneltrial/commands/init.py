@@ -25,7 +25,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
         shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         (folder / ".gitignore").write_text(_IGNORED)
     except OSError as fault:
-        raise InputProblem(f"{given.folder}: cannot be made ({fault.strerror or fault}); name a folder elsewhere") from None
+        why = fault.strerror or fault
+        raise InputProblem(f"{given.folder}: cannot be made ({why}); name a folder elsewhere") from None
     clone = next((above for above in folder.parents if (above / "workflow/kerneltrial/__main__.py").is_file()), None)
     if clone is not None:
         print(

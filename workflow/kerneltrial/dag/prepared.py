@@ -160,7 +160,7 @@ def _foretell(run: Prepared) -> None:
     gone = freshness.tidy(run.config, run.root, dry=True)
     if gone:
         print(
-            f"kerneltrial: {len(gone)} records are stale, which Snakemake's list does not know, and a run would set them "
-            f"aside and make them anew, or take them back from {graph.results(run.trial)}/aside: {', '.join(gone)}",
+            f"kerneltrial: {len(gone)} records are stale, which Snakemake's list does not know, and a run would set "
+            f"them aside and make them anew, or take them back from {graph.results(run.trial)}/aside: {', '.join(gone)}",
             file=sys.stderr,
         )
