@@ -159,8 +159,9 @@ def _foretell(run: Prepared) -> None:
         stop(wrong)
     gone = freshness.tidy(run.config, run.root, dry=True)
     if gone:
+        back = f"take them back from {graph.results(run.trial)}/aside"
         print(
             f"kerneltrial: {len(gone)} records are stale, which Snakemake's list does not know, and a run would set "
-            f"them aside and make them anew, or take them back from {graph.results(run.trial)}/aside: {', '.join(gone)}",
+            f"them aside and make them anew, or {back}: {', '.join(gone)}",
             file=sys.stderr,
         )
