@@ -104,7 +104,7 @@ def reviewer_receipt(grounds: Grounds) -> RuleResult:
             return Passed(rule=rule, asked=asked, seen=seen, example=False)
         were = "was" if other in ("policy", "workload") else "were"
         seen += f", but {other} {were} changed afterwards"
-        settled = f"put back {other} as signed, or have a new trial signed with it"
+        settled = f"put back the {other} that {were} signed, or have a new trial signed with it"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     if not policy.require_receipt:
         return Passed(rule=rule, asked=asked, seen="none, and the policy does not ask for one", example=False)
