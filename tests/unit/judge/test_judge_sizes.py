@@ -127,6 +127,23 @@ def test_a_chain_of_squares_costs_no_more_than_a_short_one() -> None:
     assert sizes.of("%r2") is not None
 
 
+def test_a_deep_expression_has_none() -> None:
+    """Walks are recursive: a kernel could make one of thousands of levels, and end the judge with it."""
+    deep = "".join(f"xor.b32 %r{n + 1}, %r{n}, {n};" for n in range(1, 110))
+    sizes = Sizes(body(ENTRY + f"ld.param.u32 %r1, [k_1]; {deep} ret; }}\n"), NAMED, DOMAIN)
+    assert sizes.of("%r30") is not None
+    assert sizes.of("%r109") is None
+
+
+def test_few_of_many_conditions_stand_before_the_last() -> None:
+    """Else a kernel with thousands, one behind the other, would take the square of that."""
+    many = "".join(f"setp.eq.s32 %p{n}, %r1, {n + 2}; @%p{n} ret;" for n in range(300))
+    found = body(ENTRY + f"ld.param.u32 %r1, [k_1]; {many} ret; }}\n")
+    told = list(ways(found, Sizes(found, NAMED, DOMAIN), made_of_sizes(found, NAMED)))
+    assert len(told) == 600
+    assert max(len(way.wants) for way in told) == 25
+
+
 def conditions(text: str) -> set[str]:
     """The ways through some code, in words."""
     found = body(ENTRY + "ld.param.u32 %r1, [k_1]; ld.param.u32 %r2, [k_2];" + text + " ret; }\n")
@@ -164,6 +181,7 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
     found = body(ENTRY + text)
     sizes, made = Sizes(found, NAMED, DOMAIN), made_of_sizes(found, NAMED)
     assert "%r5" not in made
+    assert made["%r1"] is True
     assert not list(unfollowed(found, made, sizes))
     assert not list(ways(found, sizes, made))
 
@@ -175,11 +193,17 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
         ("popc.b32 %r5, %r1; setp.eq.s32 %p1, %r5, 1;", True),
         ("mov.u32 %r6, %tid.x; add.s32 %r5, %r1, %r6; setp.eq.s32 %p1, %r5, 1;", False),
         ("setp.eq.s32 %p1, %r1, 1;", False),
+        ("mov.u32 %r6, %ntid.x; popc.b32 %r5, %r6; setp.eq.s32 %p1, %r5, 1;", True),
+        ("cvt.u64.u32 %rd1, %r1; mov.u64 %rd2, tab; add.s64 %rd3, %rd2, %rd1; ld.const.u8 %rs1, [%rd3];", True),
+        ("mov.u64 %rd2, tab; add.s64 %rd3, %rd2, 8; ld.const.u8 %rs1, [%rd3];", False),
+        ("ld.param.u64 %rd1, [k_0]; ld.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 7;", False),
+        ("st.param.b32 [param0], %r1; call.uni f, (param0);", True),
+        ("st.param.b32 [param0], 5; call.uni f, (param0);", False),
     ],
 )
 def test_what_is_made_of_sizes_and_not_followed_is_told(text: str, strange: bool) -> None:
     found = body(ENTRY + "ld.param.u32 %r1, [k_1];" + text + " ret; }\n")
-    told = list(unfollowed(found, made_of_sizes(found, NAMED), Sizes(found, NAMED, DOMAIN)))
+    told = list(unfollowed(found, made_of_sizes(found, NAMED, {"tab"}), Sizes(found, NAMED, DOMAIN)))
     assert bool(told) is strange
 
 

@@ -19,7 +19,7 @@ from kerneltrial.inputs.boundary import cost
 from kerneltrial.inputs.expressions import tree
 from kerneltrial.inputs.paths import Path, domain, find, point, wanted
 from kerneltrial.inputs.spans import Cell, Span, truth
-from kerneltrial.judge.launched import Launched, arguments, sizes_of_launch
+from kerneltrial.judge.launched import OTHER_SIZES, Launched, arguments, sizes_of_launch
 from kerneltrial.judge.ptx import Statement, functions, is_name
 from kerneltrial.judge.setup import JudgeSetup
 from kerneltrial.judge.sizes import Sizes
@@ -183,23 +183,31 @@ def _enough(asked: _Asked, holds: bool) -> tuple[bool | None, ...]:
 
 def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: list[Finding]) -> Iterator[_Asked]:
     """Every way once for each launch; what cannot be followed goes to `unseen`."""
-    bodies = {
-        name: (parameters, body) for header, body in functions(module.found) for name, parameters in _entry(header)
-    }
+    entries: dict[str, tuple[tuple[str, ...], list[Statement]]] = {}
+    others: list[tuple[tuple[str, ...], list[Statement]]] = []  # of no entry: sizes of the launch are there alone
+    for header, body in functions(module.found):
+        named = dict(_entry(header))
+        entries |= {name: (parameters, body) for name, parameters in named.items()}
+        others += [] if named else [((), body)]
+    tables = frozenset(name for statement in module.found for name in _declared(statement))
     whole = domain(contract)
     for place, variant in enumerate(plan.variants):
         for launch in variant.launches:
-            if launch.entry not in bodies:
-                continue
-            parameters, body = bodies[launch.entry]
-            given = dict(zip(parameters, arguments(contract, plan, launch, module.abi), strict=False))
-            integers = {name: node for name, node in given.items() if node is not None}
-            launched = Launched(place, launch, integers | sizes_of_launch(launch))
-            places = {name: ast.Name(name) for name in launched.places}
-            sizes = Sizes(body, launched.named | places, launched.cell(whole))
-            made = made_of_sizes(body, launched.named)
-            yield from _each_once(launched, ways(body, sizes, made))
-            unseen += [_strange(launch.entry, statement) for statement in unfollowed(body, made, sizes)]
+            for parameters, body in [*(entries[launch.entry] for _ in range(launch.entry in entries)), *others]:
+                given = dict(zip(parameters, arguments(contract, plan, launch, module.abi), strict=False))
+                integers = {name: node for name, node in given.items() if node is not None}
+                launched = Launched(place, launch, integers | sizes_of_launch(launch))
+                places = {name: ast.Name(name) for name in launched.places}
+                sizes = Sizes(body, launched.named | places, launched.cell(whole))
+                made = made_of_sizes(body, {*launched.named, *OTHER_SIZES}, tables)
+                yield from _each_once(launched, ways(body, sizes, made))
+                unseen += [_strange(launch.entry, statement) for statement in unfollowed(body, made, sizes)]
+
+
+def _declared(statement: Statement) -> Iterator[str]:
+    """The variable of a declaration of module-scope memory."""
+    if statement.depth == 0 and statement.opcode.startswith(".") and not {".func", ".entry"} & set(statement.tokens):
+        yield from (token for token in statement.tokens[1:] if is_name(token) and token[0] != ".")
 
 
 def _each_once(launched: Launched, found: Iterable[Way]) -> Iterator[_Asked]:
@@ -248,7 +256,8 @@ def _finding(plan: LaunchPlan, asked: _Asked, why: str) -> Finding:
 
 
 def _strange(entry: str, statement: Statement) -> Finding:
-    what = "hands a size to a function" if statement.opcode.startswith("st.") else "compares what it makes of sizes"
+    does = {"st": "hands a size to a function", "ld": "loads from a place made of sizes"}
+    what = does.get(statement.opcode.split(".")[0], "compares what it makes of sizes")
     detail = (
         f"{_line(statement.source)} of {entry} {what} in a way that is not followed here, so no case is made for it"
     )

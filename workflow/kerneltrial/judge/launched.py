@@ -127,9 +127,17 @@ def _product(parts: Sequence[ast.expr]) -> ast.expr:
     return whole
 
 
+OTHER_SIZES: Final = frozenset(
+    {"%total_smem_size", "%aggr_smem_size", "%cluster_nctarank", "%is_explicit_cluster"}
+    | {f"%{name}.{axis}" for name in ("nclusterid", "cluster_nctaid") for axis in "xyz"}
+    | {f"%envreg{number}" for number in range(32)}
+)
+"""Further registers that say something of the launch, for which there is no expression."""
+
+
 def sizes_of_launch(launch: Launch) -> dict[str, ast.expr]:
-    """Expressions by special register: how many blocks there are, and how many threads a block has."""
-    found: dict[str, ast.expr] = {}
+    """Expressions by special register: blocks of the grid, threads of a block, and dynamic shared memory."""
+    found: dict[str, ast.expr] = {"%dynamic_smem_size": tree(launch.shared_bytes)}
     for name, sizes in (("%nctaid", launch.grid), ("%ntid", launch.block)):
         found |= {f"{name}.{axis}": tree(size) for axis, size in zip("xyz", sizes, strict=True)}
     return found

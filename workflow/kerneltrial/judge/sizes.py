@@ -10,7 +10,8 @@ import ast
 import copy
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -30,6 +31,7 @@ from kerneltrial.judge.arithmetic import (
 from kerneltrial.judge.ptx import Statement
 
 _SIZE: Final = 160  # nodes of an expression: they are walked as trees, and a kernel can square one again and again
+_NESTED: Final = 40  # levels of an expression, which is walked by recursion
 _CHOICES: Final = 8  # among instructions that write the same registers
 _DEPTH: Final = 120  # instructions from a parameter to a register
 
@@ -44,7 +46,7 @@ class Sizes:
 
     def __init__(self, body: Sequence[Statement], given: Mapping[str, Expression], domain: Cell) -> None:
         self._given, self._domain = given, domain
-        self._written: dict[str, list[Statement]] = {}
+        self._written: MutableMapping[str, list[Statement]] = {}
         for statement in body:
             for register in statement.written:
                 self._written.setdefault(register, []).append(statement)
@@ -61,7 +63,7 @@ class Sizes:
         for choice in itertools.product(*ways):
             other = copy.copy(self)
             alone = ([replace(one, guard="")] for one in choice)
-            other._written = self._written | dict(zip(several, alone, strict=True))
+            other._written = ChainMap(dict(zip(several, alone, strict=True)), self._written)
             other._known = {}
             yield other, choice
 
@@ -93,7 +95,7 @@ class Sizes:
 
     def _small(self, node: Expression | None) -> Expression | None:
         """The expression where it is small enough; a number where it can be one alone."""
-        if node is None or sum(1 for _ in ast.walk(node)) > _SIZE:
+        if node is None or sum(1 for _ in ast.walk(node)) > _SIZE or _deeper(node, _NESTED):
             return None
         span = span_of(node, self._domain)
         return number(span.low) if span.low == span.high else node
@@ -185,6 +187,13 @@ class Sizes:
         if name == "not":
             return negated(known[0])
         return joined(name, *known) if len(known) == 2 else None
+
+
+def _deeper(node: Expression, levels: int) -> bool:
+    here: list[ast.AST] = [node]
+    for _ in range(2 * levels):  # an operator's node has its operands' depth
+        here = [part for each in here for part in ast.iter_child_nodes(each)]
+    return bool(here)
 
 
 def _narrows(modifiers: Sequence[str]) -> bool:

@@ -5,13 +5,14 @@ What lies behind what is told by dominators, after Cooper, Harvey and Kennedy, "
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kerneltrial.judge.ptx import Statement
 from kerneltrial.judge.sizes import Sizes
 
 Wants = tuple[tuple[ast.expr, bool], ...]
+_BEHIND = 24  # conditions that lead to a place; a kernel can have thousands, one behind the other
 _ENDS = frozenset({"bra", "ret", "exit", "trap", "brx"})
 
 
@@ -30,7 +31,7 @@ class _Block:
     before: list[int] = field(default_factory=list)
 
 
-def ways(body: Sequence[Statement], sizes: Sizes, made: frozenset[str]) -> Iterator[Way]:
+def ways(body: Sequence[Statement], sizes: Sizes, made: Collection[str]) -> Iterator[Way]:
     """Each condition on sizes in an entry's body, both ways, behind those that lead there; some may be the same.
 
     `made`: registers that come from sizes alone. Where several instructions write one, each is taken in turn, behind
@@ -41,7 +42,7 @@ def ways(body: Sequence[Statement], sizes: Sizes, made: frozenset[str]) -> Itera
     behind: dict[int, Wants] = {}
     for place in _order(blocks):
         led = _led(blocks, place, sizes)
-        behind[place] = (*(behind[above[place]] if place else ()), *((led,) if led else ()))
+        behind[place] = (*(behind[above[place]] if place else ()), *((led,) if led else ()))[-_BEHIND:]
     places = {id(statement): place for place, block in enumerate(blocks) for statement in block.statements}
     for place in behind:
         for statement in blocks[place].statements:
@@ -52,7 +53,7 @@ def ways(body: Sequence[Statement], sizes: Sizes, made: frozenset[str]) -> Itera
 
 
 def _conditions(
-    register: str, sizes: Sizes, made: frozenset[str], behind: Callable[[Statement], Wants]
+    register: str, sizes: Sizes, made: Collection[str], behind: Callable[[Statement], Wants]
 ) -> Iterator[tuple[Wants, ast.expr]]:
     """What a predicate is, and under which conditions it is so."""
     found = sizes.of(register)
