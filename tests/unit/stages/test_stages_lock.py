@@ -37,3 +37,15 @@ def test_a_goal_that_nothing_can_reach_is_refused_before_anything_runs(stop, dev
         return
     with pytest.raises(InputProblem, match=says):
         lock._require_goal(asked)
+
+
+def test_what_was_begun_early_is_what_is_told_and_nothing_is_tried_twice(monkeypatch) -> None:
+    means._probed.cache_clear()
+    before, tried = means.report(), []
+    real = means._tries
+    monkeypatch.setattr(means, "_tries", lambda: tried.append(1) or real())
+    means._probed.cache_clear()
+    means.begin()
+    assert means.report() == before
+    assert means.lacking() == means.lacking()
+    assert tried == [1]

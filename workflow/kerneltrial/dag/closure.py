@@ -23,10 +23,14 @@ def _imports() -> Any:
 
 def modules(stage: str) -> set[str]:
     """Names of the modules that a stage depends on, through imports anywhere in a module, also late ones."""
-    graph = _imports()
     roots = [f"stages.{stage}", "stages.running", *STAGES[stage].code]
     found = {f"{PACKAGE}.{root}" for root in roots}
-    return found.union(*(graph.find_upstream_modules(root) for root in list(found)))
+    return found.union(*map(_imported_by, list(found)))
+
+
+@functools.cache
+def _imported_by(root: str) -> frozenset[str]:
+    return frozenset(_imports().find_upstream_modules(root))
 
 
 @functools.cache

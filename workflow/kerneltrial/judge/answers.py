@@ -56,6 +56,13 @@ class Answers:
                 self._held_bytes += drawn.size_bytes
             return drawn
 
+    def draw_ahead(self, asked: Iterable[tuple[Case, int]], over: threading.Event) -> None:
+        """Work out what will be asked, until that is `over` or no more can be kept; what fails is told who asks."""
+        for case, draw in asked:
+            if over.is_set() or self._held_bytes >= self._cache_bytes // 2:
+                return
+            self.drawn(case, draw)
+
     def baseline(self, case: Case, draw: int) -> dict[str, BaselineError]:
         """The baseline's own error, by output; raises `JudgeProblem` where the baseline does not run through.
 

@@ -3,9 +3,11 @@
 Far shapes come last and are run once: a tile makes much work of a thin call, and their point is the size.
 """
 
+import contextlib
 import copy
 import functools
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -94,6 +96,21 @@ class Judge:
     def draws(self, case: Case) -> int:
         """How many draws a case gets: a far shape has one."""
         return 1 if case.name in self._far else self.setup.protocol.draws_per_case
+
+    @contextlib.contextmanager
+    def drawing_ahead(self) -> Iterator[None]:
+        """Meanwhile inputs and answers are worked out in a thread of their own, in the order of the cases.
+
+        For whoever waits for a device to open: the first candidate would wait for them after that.
+        """
+        over = threading.Event()
+        asked = ((case, draw) for case in self.cases for draw in range(self.draws(case)))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self.answers.draw_ahead, asked, over)
+            try:
+                yield
+            finally:
+                over.set()
 
     def judge_candidate(
         self,

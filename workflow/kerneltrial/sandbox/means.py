@@ -32,14 +32,29 @@ def probe() -> Means:
     )
 
 
+def begin() -> None:
+    """Start to try, so that `report` or `lacking` need not wait for it as long."""
+    _trying.append(_tries())
+
+
 @functools.cache
 def _probed() -> Means:
     """The same from any process: a fresh one tries."""
+    process = _trying.pop() if _trying else _tries()
+    told, _ = process.communicate(timeout=60)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    return msgspec.json.decode(told, type=Means)
+
+
+_trying: list[subprocess.Popen[bytes]] = []
+
+
+def _tries() -> subprocess.Popen[bytes]:
     from kerneltrial.sandbox.environment import environment
 
     words = [sys.executable, "-P", "-m", "kerneltrial.sandbox.means"]
-    done = subprocess.run(words, env=environment(), capture_output=True, timeout=60, check=True)
-    return msgspec.json.decode(done.stdout, type=Means)
+    return subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 def report() -> dict[str, str]:

@@ -130,7 +130,8 @@ def _judged_again(g: Ground, candidate: Candidate, built: Built, own: Runner) ->
         fresh = Cases(cases=tuple(_fresh(case, salt, candidate.id) for case in setup.cases.cases))
         judge = Judge(dataclasses.replace(setup, cases=fresh))
         further = Further(sanitizer_of(g, winner=True), strict, room_of(g), at_once=True)
-        outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
+        with judge.drawing_ahead():
+            outcome = judge.judge_candidate(built, binary_of(built, g.job.objects), candidate.plan, runner, further)
     findings, checks, unchecked = _told(outcome, dear=further != Further(at_once=True))
     return Again(findings=findings, checks=checks, unchecked=unchecked, answers=judge.answers, own=own)
 

@@ -27,10 +27,12 @@ from kerneltrial.store.problem import StoreProblem
 
 def run(job: Job) -> Lock:
     """Read and compare all inputs, ask the oracle once, find the device, commit to the holdout's salt."""
-    inputs = read_trial(job.sources, job.root)
-    check_apart(job.source("oracle"), inputs, job.source("cases").parent)
     path = job.root / ledger_path(job.trial, "lock")
     earlier = ledger.versions(path, Lock)
+    if not earlier:
+        means.begin()  # it tries while inputs are read
+    inputs = read_trial(job.sources, job.root)
+    check_apart(job.source("oracle"), inputs, job.source("cases").parent)
     identity = Identity(
         files=file_digests(job.sources, job.root),
         toolchain=toolchain(),

@@ -40,7 +40,8 @@ def run(job: Job) -> Validation:
             closing.soon(runner)
             return outcome
 
-        outcomes = in_parallel(one, list(zip(runners, pairs, strict=True)), WORKERS)
+        with judge.drawing_ahead():
+            outcomes = in_parallel(one, list(zip(runners, pairs, strict=True)), WORKERS)
         closing.soon(own)
         return Validation(candidates=tuple(outcomes))
 
