@@ -63,3 +63,13 @@ def test_what_the_oracle_fails_at_is_told_to_who_asks(tmp_path) -> None:
         pass
     with pytest.raises(InputProblem, match="no answer"):
         judge.answers.drawn(judge.cases[0], 0)
+
+
+def test_inputs_alone_are_those_of_the_answers_and_ask_no_oracle(tmp_path) -> None:
+    judge = Judge(setup(tmp_path))
+    case = judge.cases[0]
+    before = judge.answers.values(case, 1)
+    assert not judge.answers._drawn
+    held = judge.answers.drawn(case, 1).values
+    assert judge.answers.values(case, 1) is held
+    assert {name: array.tobytes() for name, array in before.items()} == {n: a.tobytes() for n, a in held.items()}

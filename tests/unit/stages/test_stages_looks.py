@@ -168,13 +168,20 @@ def test_a_winner_that_faults_when_it_is_timed_again_is_not_timed(ground, monkey
 
 @pytest.mark.parametrize(("candidates", "waves"), [(3, [3]), (16, [16]), (33, [16, 16, 1])])
 def test_so_many_processes_of_a_search_are_open_at_once_as_a_card_has_room_for(ground, monkeypatch, candidates, waves):
-    monkeypatch.setattr(time, "Judge", lambda setup: SimpleNamespace(answers="answers"))
+    ahead: list[int] = []  # how many devices were open when answers were worked out: while they open, none is
+
+    def draw_ahead(asked, over):
+        ahead.append(sum(child.device_asked for child in Child.opened if not child.closed))
+
+    ready = SimpleNamespace(draw_ahead=draw_ahead)
+    monkeypatch.setattr(time, "Judge", lambda setup: SimpleNamespace(answers=ready))
+    monkeypatch.setattr(time, "timed_draws", lambda g: ())
     monkeypatch.setattr(time, "is_stored", lambda g, pair, *_: pair[1].built.candidate == "0" * 64)
     monkeypatch.setattr(time, "performance_cases", lambda g: ())
     seen: list[list[Child]] = []
 
     def timed(g, pair, answers, child):
-        assert answers == "answers"
+        assert answers is ready
         now = [one for one in Child.opened[1:] if not one.closed]
         assert all(one.begun and one.device_asked for one in now[1:])  # the first is stored
         seen.extend([now] if not seen or seen[-1] != now else [])
@@ -191,6 +198,7 @@ def test_so_many_processes_of_a_search_are_open_at_once_as_a_card_has_room_for(g
     ]
     assert time._timed(ground, Kernel(built=built("f" * 64), plan=plan()), valid) == names[:candidates]
     assert [len(now) for now in seen] == waves
+    assert ahead == [0] * sum(processes > 1 for processes in waves)  # the last of 33 is stored, so nothing is asked
     assert all(child.closed for child in Child.opened)
 
 

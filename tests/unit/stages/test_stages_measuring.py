@@ -28,3 +28,15 @@ def test_what_a_case_states_as_warm_is_asked_of_the_card_and_names_the_measureme
     assert [request.warm for request in requests] == [(), ("b", "x")]
     keys = [measuring._key(g, (kernel, kernel), case, Asked(process)) for case in (silent, stated)]
     assert keys[0] != keys[1]
+
+
+def test_timed_launches_are_given_the_inputs_that_answers_are_held_for(monkeypatch):
+    case = Case(name="wide", kind="performance", dimensions={"n": 8})
+    answers = SimpleNamespace(values=lambda case, draw: f"{case.name} {draw}")
+    monkeypatch.setattr(measuring, "_key", lambda *_: {})
+    monkeypatch.setattr(measuring, "timing_request", lambda *_: "request")
+    monkeypatch.setattr(measuring, "_checked", lambda g, candidate, case, held, samples: (held, samples))
+    g = SimpleNamespace(job=SimpleNamespace(measurements=SimpleNamespace(once=lambda key, draw, type_: draw())))
+    runner = SimpleNamespace(time=lambda request, values: values)
+    found = measuring.samples_of(g, (None, None), (case,), answers, Asked(runner=runner))
+    assert found == {"wide": (answers, ["wide 0", "wide 1", "wide 2"])}

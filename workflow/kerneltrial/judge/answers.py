@@ -56,6 +56,12 @@ class Answers:
                 self._held_bytes += drawn.size_bytes
             return drawn
 
+    def values(self, case: Case, draw: int) -> Values:
+        """The inputs of a draw: those that are held, or made anew, without an answer."""
+        with self._lock:
+            held = self._drawn.get((case.name, draw))
+        return generate(self._setup.contract, case, draw, self._setup.folder) if held is None else held.values
+
     def draw_ahead(self, asked: Iterable[tuple[Case, int]], over: threading.Event) -> None:
         """Work out what will be asked, until that is `over` or no more can be kept; what fails is told who asks."""
         for case, draw in asked:

@@ -114,7 +114,8 @@ def samples_of(
 
         def draw(case: Case) -> Drawn:
             request = timing_request(g, pair, case, asked)
-            return _checked(g, pair[1], case, answers, runner().time(request, input_sets(g, case)))
+            values = [answers.values(case, draw) for draw in range(INPUT_SETS)]
+            return _checked(g, pair[1], case, answers, runner().time(request, values))
 
         once = g.job.measurements.once
         return {c.name: once(_key(g, pair, c, asked), functools.partial(draw, c), Drawn) for c in cases}
@@ -193,6 +194,11 @@ def ceilings_of(g: Ground, runner: Runner) -> Ceilings | NoCeilings:
         return g.job.measurements.once({"ceilings": g.lock.device}, runner.ceilings, Ceilings).value
     except Refused as refused:
         return NoCeilings(why=str(refused))
+
+
+def timed_draws(g: Ground) -> list[tuple[Case, int]]:
+    """What timed launches are given: each performance case with its first draws."""
+    return [(case, draw) for case in performance_cases(g) for draw in range(INPUT_SETS)]
 
 
 def input_sets(g: Ground, case: Case) -> Sequence[Values]:

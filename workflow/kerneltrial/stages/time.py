@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -20,7 +21,16 @@ from kerneltrial.records.timing import Counted, Timed, Timing, Untimed
 from kerneltrial.records.validation import SkippedCandidate, Validated, Validation
 from kerneltrial.stages.ground import Ground, candidates_and_builds, ground, in_parallel
 from kerneltrial.stages.job import Job
-from kerneltrial.stages.measuring import Asked, Kernel, counts_of, floors_of, is_stored, performance_cases, samples_of
+from kerneltrial.stages.measuring import (
+    Asked,
+    Kernel,
+    counts_of,
+    floors_of,
+    is_stored,
+    performance_cases,
+    samples_of,
+    timed_draws,
+)
 from kerneltrial.stages.passed import skipped_after
 from kerneltrial.stages.profiling import profile_of
 
@@ -90,7 +100,9 @@ def _wave(
         missing = [r for r, p in zip(fresh, pairs, strict=True) if not is_stored(g, p, performance_cases(g), Asked())]
         for child in missing:
             child.begin()
-        ready = answers()  # while devices open
+        ready = answers()  # while devices open, as what follows
+        if missing:
+            ready.draw_ahead(timed_draws(g), threading.Event())
         in_parallel(lambda child: child.device(), missing, len(fresh))
         found = [_time(g, pair, ready, child) for child, pair in zip(fresh, pairs, strict=True)]
         in_parallel(Runner.close, fresh, len(fresh))  # after the last timing, which it would disturb
