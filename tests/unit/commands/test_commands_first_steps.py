@@ -1,6 +1,8 @@
 """What a newcomer's first commands say: init, a lock that a run would refuse, a mistyped command."""
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +150,41 @@ def test_a_command_outside_of_a_trials_folder_says_where_to_go(
     assert main([command]) == 3
     told = "kerneltrial: config.yaml: is not here; go to the trial's folder, or name its config with --config\n"
     assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_init_leaves_all_of_the_starter_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if there:
+        (tmp_path / "mine").mkdir()
+    kept, copied = shutil.copy2, []
+
+    def full(source: str, target: str) -> object:
+        copied.append(target)
+        if len(copied) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device", target)
+        return kept(source, target)
+
+    monkeypatch.setattr(shutil.copytree, "__defaults__", (False, None, full, False, False))
+    assert main(["init", "mine"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("kerneltrial: mine: cannot be made (")
+    assert "No space left on device" in said
+    assert said.count("\n") == 1
+    assert (tmp_path / "mine").exists() == there
+    assert not there or not list((tmp_path / "mine").iterdir())
+
+
+def test_a_cost_sheet_makes_its_folder_and_replaces_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mine"]) == 0
+    monkeypatch.chdir(tmp_path / "mine")
+    assert main(["cost-sheet", "--out", "prices/costs.csv"]) == 0
+    assert (tmp_path / "mine/prices/costs.csv").read_text().startswith("key,value")
+    (tmp_path / "mine/link.csv").symlink_to("nowhere")
+    assert main(["cost-sheet", "--out", "link.csv"]) == 3
+    assert "link.csv: is there already" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +142,26 @@ def test_a_line_in_other_bytes_than_were_written_is_named(tmp_path, end):
     path.write_bytes(path.read_bytes().removesuffix(b"\n") + end)
     with pytest.raises(StoreProblem, match=r"lock\.jsonl: is not the journal that was written"):
         journal.read(path)
+
+
+def test_a_pipe_or_a_device_is_no_file_to_be_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreProblem, match=r"pipe: is a pipe where a file belongs"):
+        files.write_atomic(tmp_path / "pipe", b"new")
+    with pytest.raises(StoreProblem, match=r"/dev/null: is a device where a file belongs"):
+        files.require_replaceable(Path("/dev/null"))
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+    (tmp_path / "link").symlink_to("nowhere")
+    files.write_atomic(tmp_path / "link", b"new")
+    assert (tmp_path / "link").read_bytes() == b"new"
+
+
+def test_a_folder_is_whole_or_absent(tmp_path):
+    with files.whole_folder(tmp_path / "deep/folder") as made:
+        (made / "a").write_text("a")
+        assert not (tmp_path / "deep/folder").exists()
+    assert [p.name for p in (tmp_path / "deep/folder").iterdir()] == ["a"]
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StoreProblem, match="other: the disk is full"), files.whole_folder(tmp_path / "other"):
+        raise full
+    assert [p.name for p in tmp_path.iterdir()] == ["deep"]

@@ -24,6 +24,7 @@ from kerneltrial.records.lock import Lock
 from kerneltrial.records.proposal import Proposal
 from kerneltrial.records.qualification import Qualification
 from kerneltrial.store import envelopes
+from kerneltrial.store.files import whole_folder
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.signed import is_sealed
 
@@ -54,17 +55,17 @@ def run(given: argparse.Namespace, here: Path) -> int:
         f"The winner of the kerneltrial trial {trial}, which ended {decided.outcome} ({lock.device.kind}, "
         f"{lock.device.arch}{', no card' if lock.device.kind == 'cpu' else ''}); candidate\n{candidate.id}."
     )
-    folder.mkdir(parents=True)
-    if given.form == "torch":
-        (folder / "__init__.py").write_text(torch_package_text(lock.contract, story))
-        (folder / "tensors.py").write_text(tensors_text())
-    else:
-        (folder / "__init__.py").write_text(package_text(lock.contract, story))
-    (folder / "plans.py").write_text(plans_text(lock.contract, parts))
-    (folder / "runtime.py").write_bytes(Path(loader_runtime.__file__).read_bytes())
     objects = Objects(root / graph.results(trial) / "objects")
-    for name, build in (("winner", built), ("baseline", qualification.baseline)):
-        _binaries(folder, name, build, objects)
+    with whole_folder(folder) as made:
+        if given.form == "torch":
+            (made / "__init__.py").write_text(torch_package_text(lock.contract, story))
+            (made / "tensors.py").write_text(tensors_text())
+        else:
+            (made / "__init__.py").write_text(package_text(lock.contract, story))
+        (made / "plans.py").write_text(plans_text(lock.contract, parts))
+        (made / "runtime.py").write_bytes(Path(loader_runtime.__file__).read_bytes())
+        for name, build in (("winner", built), ("baseline", qualification.baseline)):
+            _binaries(made, name, build, objects)
     files = ", ".join(sorted(path.name for path in folder.iterdir()))
     how = "torch.ops.kerneltrial." if given.form == "torch" else f"{folder.name}."
     words = "..." if given.form == "torch" else "stream, ..."

@@ -1,6 +1,7 @@
 """`kerneltrial init DIR`: a folder with a small trial of one's own, ready to run and to be edited."""
 
 import argparse
+import contextlib
 import shlex
 import shutil
 import sys
@@ -21,12 +22,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     folder = (root / given.folder).resolve()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputProblem(f"{given.folder}: is there already and is not empty; name a new folder")
-    try:
-        shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / ".gitignore").write_text(_IGNORED)
-    except OSError as fault:
-        why = fault.strerror or fault
-        raise InputProblem(f"{given.folder}: cannot be made ({why}); name a folder elsewhere") from None
+    _copy(folder, str(given.folder))
     clone = next((above for above in folder.parents if (above / "workflow/kerneltrial/__main__.py").is_file()), None)
     if clone is not None:
         print(
@@ -39,3 +35,18 @@ def run(given: argparse.Namespace, root: Path) -> int:
     print("`kerneltrial rehearse` tries them before anything is locked")
     print("application/ is run with both kernels once you set end_to_end.words: [python3, app.py]; GO needs one")
     return 0
+
+
+def _copy(folder: Path, name: str) -> None:
+    """All of the starter, or nothing: half of one would be refused as a folder that is not empty."""
+    there = folder.is_dir()
+    try:
+        shutil.copytree(STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / ".gitignore").write_text(_IGNORED)
+    except OSError as fault:
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir() if there else [folder]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        # `shutil.Error` has a list of (from, to, why) in the place of an errno
+        why = fault.strerror or (fault.args[0][-1][-1] if isinstance(fault, shutil.Error) else str(fault))
+        raise InputProblem(f"{name}: cannot be made ({why}); name a folder elsewhere") from fault

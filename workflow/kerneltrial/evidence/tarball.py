@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from kerneltrial.evidence.problem import EvidenceProblem
+from kerneltrial.store.files import require_replaceable
 
 _MOST_BYTES = 4 * 2**30
 _MOST_FILES = 200_000
@@ -23,6 +24,7 @@ def pack(members: Mapping[str, Path], prefix: str, to: Path) -> None:
     EvidenceProblem
         It cannot be written: no such folder, a folder of that name, a full disk. Nothing is left.
     """
+    require_replaceable(to)
     temporary = to.with_name(f".{to.name}.tmp")
     try:
         with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:

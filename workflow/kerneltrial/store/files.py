@@ -3,9 +3,13 @@
 import contextlib
 import errno
 import os
+import shutil
+import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+from kerneltrial.store.plain import kind
 from kerneltrial.store.problem import StoreProblem
 
 
@@ -15,8 +19,9 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
     Raises
     ------
     StoreProblem
-        The file system refuses; nothing is left half written.
+        The file system refuses, or a device or a pipe lies there; nothing is left half written.
     """
+    require_replaceable(path)
     temporary = write_temporary(path, data, mode)
     try:
         os.replace(temporary, path)
@@ -24,6 +29,16 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise StoreProblem(_explain(path, error)) from error
+
+
+def require_replaceable(path: Path) -> None:
+    """Raise StoreProblem for what a rename would do away with and nobody meant to: whoever may, loses /dev/full."""
+    try:
+        found = path.lstat().st_mode
+    except OSError:
+        return  # none is there; what else is wrong shows when it is written
+    if not (stat.S_ISREG(found) or stat.S_ISLNK(found) or stat.S_ISDIR(found)):
+        raise StoreProblem(f"{path}: is {kind(path)} where a file belongs; name another file, or move it away")
 
 
 def write_temporary(path: Path, data: bytes, mode: int = 0o644) -> Path:
@@ -55,6 +70,20 @@ def write_once(path: Path, data: bytes, mode: int = 0o444) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     return True
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to be filled, which has its name when all of it is there; nothing is left where it cannot be."""
+    made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        made.mkdir(parents=True)
+        yield made
+        made.rename(folder)
+    except OSError as error:
+        raise StoreProblem(_explain(folder, error)) from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def sweep(folder: Path) -> None:

@@ -22,9 +22,9 @@ def require_plain(root: Path, *folders: str, links: bool = True) -> None:
         for part in Path(name).parts:
             path /= part
             if os.path.lexists(root / path) and not (root / path).is_dir():
-                raise StoreProblem(f"{path}: is {_kind(root / path)} where a folder belongs; move it away")
+                raise StoreProblem(f"{path}: is {kind(root / path)} where a folder belongs; move it away")
         for wrong in _wrong(root / name, links):
-            raise StoreProblem(f"{wrong.relative_to(root)}: is {_kind(wrong)} where a file belongs; move it away")
+            raise StoreProblem(f"{wrong.relative_to(root)}: is {kind(wrong)} where a file belongs; move it away")
 
 
 def _wrong(folder: Path, links: bool) -> Iterator[Path]:
@@ -45,7 +45,8 @@ def _wrong(folder: Path, links: bool) -> Iterator[Path]:
             yield path
 
 
-def _kind(path: Path) -> str:
+def kind(path: Path) -> str:
+    """What lies there, in words with their article."""
     if path.is_symlink():
         return "a link" if path.exists() else "a link to nothing"
     mode = path.lstat().st_mode
