@@ -103,6 +103,7 @@ def test_a_kernel_of_many_ways_gets_so_many_cases_and_no_more(tmp_path: Path) ->
     outcome = found(tmp_path, kernel(many + ONE_SIZE))
     assert len(outcome.cases) == 12
     assert any("too many ways" in finding.detail for finding in outcome.unchecked)
+    assert outcome.unchecked[-1].detail == "13 more ways through the kernels that no case takes"
 
 
 PLACE = "mov.u32 %r5, %ctaid.x; mov.u32 %r6, %tid.x; mad.lo.s32 %r7, %r5, 32, %r6;"
@@ -135,3 +136,17 @@ def test_the_fast_way_of_a_wide_division_needs_no_person(tmp_path: Path) -> None
     """The compiler asks whether both fit into 32 bits; what sizes can be says that they always do."""
     wide = "cvt.u64.u32 %rd1, %m; or.b64 %rd2, %rd1, 1; and.b64 %rd3, %rd2, -4294967296; setp.ne.s64 %p, %rd3, 0;"
     assert found(tmp_path, kernel(wide)) == Derived()
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        "".join(f"setp.eq.s32 %p{n}, %m, {n % 8000 + 100}; @%p{n} ret;" for n in range(2500)),
+        "add.s32 %r1, %r2, 1;" * 100_001,
+    ],
+)
+def test_what_is_too_long_to_be_followed_asks_for_a_person(tmp_path: Path, many: str) -> None:
+    """A kernel can be made so long that following it would take hours."""
+    outcome = found(tmp_path, kernel(many + ONE_SIZE))
+    assert any("more code, or more ways" in finding.detail for finding in outcome.unchecked)
+    assert len(outcome.unchecked) <= 17

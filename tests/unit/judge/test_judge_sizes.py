@@ -127,6 +127,37 @@ def test_a_chain_of_squares_costs_no_more_than_a_short_one() -> None:
     assert sizes.of("%r2") is not None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "add.s32 %r5;",
+        "add.s32 %r5, %r1;",
+        "add.s32 %r5, %r1, 010;",  # octal
+        "add.sat.s32 %r5, %r1, 1;",
+        "shl.b32 %r5, %r1, 2, 3;",
+        "mov.u32 %r5;",
+        "mad.lo.s32 %r5, %r1, 2;",
+        "selp.b32 %r5, 1, 2;",
+        "cvt.s32 %r5, %r1;",
+        "not.b32 %r5, %r1, %r1;",
+        "setp.lt.s32 %r5, %r1;",
+        "setp.s32 %r5, %r1, 1;",
+        "setp.lt.s32 %r5, %r1, 1, %p1;",
+        "and.pred %r5, %p1;",
+        "mov.pred %r5, 0x;",
+        "ld.param.u32 %r5;",
+    ],
+)
+def test_what_no_assembler_takes_has_no_expression_and_ends_nothing(line: str) -> None:
+    """Such a line may stand in inline assembly, which the compiler passes on as it is."""
+    text = f"ld.param.u32 %r1, [k_1]; setp.lt.s32 %p1, %r1, 9; {line} @%r5 bra OUT; st.param.b32 [x], %r5; OUT: ret; }}"
+    found = body(ENTRY + text)
+    sizes, made = Sizes(found, NAMED, DOMAIN), made_of_sizes(found, NAMED)
+    assert sizes.of("%r5") is None
+    list(ways(found, sizes, made))
+    list(unfollowed(found, made, sizes))
+
+
 def test_a_deep_expression_has_none() -> None:
     """Walks are recursive: a kernel could make one of thousands of levels, and end the judge with it."""
     deep = "".join(f"xor.b32 %r{n + 1}, %r{n}, {n};" for n in range(1, 110))

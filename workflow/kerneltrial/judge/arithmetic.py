@@ -214,6 +214,8 @@ LOWERED: Final[Mapping[str, _Lowered]] = {
     "shr": _shr, "and": _and, "or": _bitwise("bit_or"), "xor": _bitwise("bit_xor"), "min": _picked("min"),
     "max": _picked("max"), "selp": _selp, "div": _div, "rem": _rem, "neg": _neg, "not": _not_bits, "abs": _abs,
 }  # fmt: skip
+SOURCES: Final[Mapping[str, int]] = {"mov": 1, "cvt": 1, "neg": 1, "not": 1, "abs": 1, "mad": 3, "selp": 3}
+"""How many operands an instruction reads, where that is not two."""
 COMPARED: Final[Mapping[str, type[ast.cmpop]]] = {
     "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
     "lo": ast.Lt, "ls": ast.LtE, "hi": ast.Gt, "hs": ast.GtE,

@@ -8,6 +8,7 @@ and gets a shape where one is found soon; for others nothing is claimed.
 """
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,9 @@ from kerneltrial.records.reason import Finding, Reason
 CASES: Final = 12  # of one candidate, at most
 CELLS: Final = 1024  # of all searches
 CELLS_ONCE: Final = 256  # of one
+STATEMENTS: Final = 100_000  # of PTX that are followed, counted once for each launch
+SHOWN: Final = 16  # of what a person must look at
+WAYS: Final = 4096  # of one candidate
 CELLS_PLACED: Final = 256  # of all searches that are about a thread's place
 CELLS_PLACED_ONCE: Final = 128
 
@@ -65,7 +69,10 @@ def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequ
     unseen: list[Finding] = []
     cells = CELLS
     whole = domain(contract)
-    all_asked = list(_all_asked(contract, plan, module, unseen))
+    found = _all_asked(contract, plan, module, unseen)
+    all_asked = list(itertools.islice(found, WAYS))
+    if next(found, None) is not None:
+        unseen.insert(0, _too_long("the candidate"))
     for asked in all_asked:
         if asked.placed or look.took(asked) or asked.launched.contradicts(asked.way.wants, whole):
             continue
@@ -89,7 +96,7 @@ def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequ
     return Derived(
         cases=(*made, *placed),
         once=frozenset(case.name for case in (*dear, *placed)),
-        unchecked=tuple(dict.fromkeys(unseen)),
+        unchecked=_few(tuple(dict.fromkeys(unseen))),
     )
 
 
@@ -191,9 +198,14 @@ def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: lis
         others += [] if named else [((), body)]
     tables = frozenset(name for statement in module.found for name in _declared(statement))
     whole = domain(contract)
+    statements = STATEMENTS
     for place, variant in enumerate(plan.variants):
         for launch in variant.launches:
             for parameters, body in [*(entries[launch.entry] for _ in range(launch.entry in entries)), *others]:
+                statements -= len(body)
+                if statements < 0:
+                    unseen.append(_too_long(launch.entry))
+                    continue
                 given = dict(zip(parameters, arguments(contract, plan, launch, module.abi), strict=False))
                 integers = {name: node for name, node in given.items() if node is not None}
                 launched = Launched(place, launch, integers | sizes_of_launch(launch))
@@ -253,6 +265,20 @@ def _finding(plan: LaunchPlan, asked: _Asked, why: str) -> Finding:
     where = f"{_line(asked.way.source)} of {asked.launched.entry}{which}"
     detail = f"{where}: no case shows what it does when {told[-1]}{behind}: {why}"
     return Finding(reason=Reason.NEEDS_REVIEW, detail=detail[:1500])
+
+
+def _few(found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The first of many, and how many more there are: they stand in a record."""
+    left = len(found) - SHOWN
+    if left <= 0:
+        return found
+    more = Finding(reason=Reason.NEEDS_REVIEW, detail=f"{left} more ways through the kernels that no case takes")
+    return (*found[:SHOWN], more)
+
+
+def _too_long(what: str) -> Finding:
+    detail = f"{what} has more code, or more ways, than are followed here, so no case is made for the rest"
+    return Finding(reason=Reason.NEEDS_REVIEW, detail=detail)
 
 
 def _strange(entry: str, statement: Statement) -> Finding:

@@ -19,6 +19,7 @@ from kerneltrial.inputs.spans import Cell, span_of
 from kerneltrial.judge.arithmetic import (
     COMPARED,
     LOWERED,
+    SOURCES,
     WIDTHS,
     Arithmetic,
     Expression,
@@ -110,7 +111,7 @@ class Sizes:
             return self._logic(name, statement.parts)
         width = WIDTHS.get(modifiers[-1]) if modifiers else None
         lowered = LOWERED.get(name)
-        if width is None or lowered is None:
+        if width is None or lowered is None or len(statement.parts) != 1 + SOURCES.get(name, 2) or "sat" in modifiers:
             return None
         signed = modifiers[-1][0] != "u" or name == "mov" or (name == "cvt" and _narrows(modifiers))
         widths = (width, width, 2 * width if "wide" in modifiers else width)
@@ -138,7 +139,8 @@ class Sizes:
 
     def _predicate(self, part: Tokens) -> Expression | None:
         if part and part[-1][0].isdigit():
-            return number(int(_constant(part) != 0))
+            value = _constant(part)
+            return None if value is None else number(int(value != 0))
         if len(part) == 2 and part[0] == "!":
             inner = self.of(part[1])
             return None if inner is None else negated(inner)
@@ -148,6 +150,8 @@ class Sizes:
         kind = modifiers[-1]
         if kind not in WIDTHS or modifiers[0] not in COMPARED or len(parts[0]) != 1:
             return None
+        if (len(modifiers), len(parts)) not in ((2, 3), (3, 4)):
+            return None  # no such instruction: what is asked for here was never read by an assembler
         signed = kind[0] != "u" and modifiers[0] not in ("lo", "ls", "hi", "hs")
         left, right = (self._operand(part, WIDTHS[kind], True) for part in parts[1:3])
         if left is None or right is None:
@@ -179,7 +183,7 @@ class Sizes:
 
     def _logic(self, name: str, parts: Sequence[Tokens]) -> Expression | None:
         sources = [self._predicate(part) for part in parts[1:]]
-        if any(source is None for source in sources):
+        if any(source is None for source in sources) or len(sources) != (1 if name in ("mov", "not") else 2):
             return None
         known = [source for source in sources if source is not None]
         if name == "mov":
@@ -203,6 +207,8 @@ def _narrows(modifiers: Sequence[str]) -> bool:
 
 def _constant(part: Tokens) -> int | None:
     text = part[-1].rstrip("U")
+    if text[:1] == "0" and text[1:].isdigit():
+        return None  # octal
     try:
         value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
     except ValueError:
