@@ -165,3 +165,15 @@ def test_a_folder_is_whole_or_absent(tmp_path):
     with pytest.raises(StoreProblem, match="other: the disk is full"), files.whole_folder(tmp_path / "other"):
         raise full
     assert [p.name for p in tmp_path.iterdir()] == ["deep"]
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"null", b"\xff", b'{"key":"k","value":2}', b'{"key":"k","value":{}}'])
+def test_a_measurement_that_was_torn_or_edited_is_one_line_and_is_not_made_again(tmp_path, content):
+    store = Measurements(tmp_path)
+    store.once("k", lambda: ONE, Interval)
+    store.path("k").unlink()
+    store.path("k").write_bytes(content)
+    for read in (lambda: store.once("k", lambda: OTHER, Interval), lambda: store.all(Interval)):
+        with pytest.raises(StoreProblem, match=r"json: is not what was measured \(.*remove it to measure anew"):
+            read()
+    assert store.path("k").read_bytes() == content

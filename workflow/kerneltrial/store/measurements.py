@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kerneltrial.records.record import Record
 from kerneltrial.store.canonical import builtins, canonical, convert, decode, digest
@@ -10,6 +10,7 @@ from kerneltrial.store.files import write_once
 from kerneltrial.store.problem import StoreProblem
 
 T = TypeVar("T", bound=Record)
+_REMEDY: Final = "restore the file, or remove it to measure anew"
 
 
 class Entry(Record):
@@ -41,14 +42,26 @@ class Measurements:
         if not path.exists():
             write_once(path, canonical(Entry(key=builtins(key), value=builtins(draw()))))
         data = path.read_bytes()
-        entry = decode(Entry, data)
+        entry = _entry(path, data)
         if canonical(entry.key) != canonical(key):
-            raise StoreProblem(
-                f"{path}: holds the measurement of another key; restore the file, or remove it to measure anew"
-            )
-        return Stored(value=convert(type_, entry.value), digest=digest(data))
+            raise StoreProblem(f"{path}: holds the measurement of another key; {_REMEDY}")
+        return Stored(value=_value(path, entry, type_), digest=digest(data))
 
     def all(self, type_: type[T]) -> list[T]:
         """Values of all entries, in order of their keys' digests."""
         paths = sorted(p for p in self.root.glob("*.json") if not p.name.startswith("."))
-        return [convert(type_, decode(Entry, path.read_bytes()).value) for path in paths]
+        return [_value(path, _entry(path, path.read_bytes()), type_) for path in paths]
+
+
+def _entry(path: Path, data: bytes) -> Entry:
+    try:
+        return decode(Entry, data)
+    except ValueError as error:
+        raise StoreProblem(f"{path}: is not what was measured ({error}); {_REMEDY}") from error
+
+
+def _value(path: Path, entry: Entry, type_: type[T]) -> T:
+    try:
+        return convert(type_, entry.value)
+    except ValueError as error:
+        raise StoreProblem(f"{path}: is not what was measured ({error}); {_REMEDY}") from error
