@@ -13,7 +13,7 @@
 //
 // A thread makes its elements in squares of 4 x 4; a warp 32 x 8 * TN. A lies turned in shared memory, and the fragments of
 // the next depth are read while this one is multiplied. Sums over splits are taken in a fixed order by the block with the
-// tile's last ticket, so that bits do not differ. Why it is as it is: workflow/adr/0048-large-products.md.
+// tile's last ticket, so that bits do not differ. Why it is as it is: workflow/adr/0051-large-products.md.
 
 constexpr int THREADS = BM / 8 * (BN / TN), WARPS_N = BN / (8 * TN), TILES = STAGES == 1 ? 2 : STAGES;
 constexpr int LDA = BM + 4, A_FLOATS = BK * LDA, B_FLOATS = BK * BN;

@@ -300,7 +300,7 @@ struct Fragment {
     }
 };
 
-// Row by row, there and back, odd rows first: workflow/adr/0048-large-products.md says why.
+// Row by row, there and back, odd rows first: workflow/adr/0051-large-products.md says why.
 __device__ __forceinline__ void multiply(float (&c)[8][TN], const Fragment& f) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
