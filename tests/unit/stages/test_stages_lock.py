@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.records.asking import Model
 from kerneltrial.sandbox import means
 from kerneltrial.sandbox.problem import SandboxProblem
 from kerneltrial.stages import lock
@@ -50,23 +49,3 @@ def test_what_was_begun_early_is_what_is_told_and_nothing_is_tried_twice(monkeyp
     assert means.report() == before
     assert means.lacking() == means.lacking()
     assert tried == [1]
-
-
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ({"command": {"words": ["agent", "--key", "sk-proj-abcdefghij0123456789"]}}, "command.words"),
-        ({"oracle_author": "the-very-key-of-mine"}, "oracle_author"),
-        ({"command": {"words": ["python3", "/opt/agents/skeleton.py"]}, "model": {"key_variable": "MY_KEY"}}, ""),
-    ],
-)
-def test_a_config_that_holds_a_key_is_refused_without_repeating_it(monkeypatch, asked, named):
-    monkeypatch.setenv("MY_KEY", "the-very-key-of-mine")
-    locked = SimpleNamespace(asked=asked, model=Model(key_variable="MY_KEY"))
-    if not named:
-        assert lock._require_no_secret(locked) is None
-        return
-    with pytest.raises(InputProblem, match=f"config key {named}: ") as caught:
-        lock._require_no_secret(locked)
-    assert "sk-proj" not in str(caught.value)
-    assert "of-mine" not in str(caught.value)

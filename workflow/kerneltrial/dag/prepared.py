@@ -14,6 +14,7 @@ from kerneltrial.dag import closure, freshness, graph, guard, locked, stem
 from kerneltrial.dag.asked import readable, stop
 from kerneltrial.dag.ending import Ending
 from kerneltrial.dag.environment import say_where_expired
+from kerneltrial.dag.secrets import require_no_secret
 from kerneltrial.devices import opening
 from kerneltrial.inputs.config import Config, check, sources
 from kerneltrial.records.problem import Problem
@@ -114,6 +115,7 @@ def prepare(
     try:
         readable(root)  # a Snakefile of an earlier version does not look first
         config = check(values, root, Path(files[-1]).name if files else "config.yaml")
+        require_no_secret(builtins(config), config.model.key_variable)
         require_plain(root, graph.results(config.trial), graph.reports(config.trial))
         guard.announce_run()
         run = Prepared(config, root)

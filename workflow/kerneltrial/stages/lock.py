@@ -1,12 +1,11 @@
 """Lock: fix what is tried, how it is judged and on what, before the first proposal."""
 
-import os
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from kerneltrial.dag.graph import fragment_path, ledger_path
+from kerneltrial.dag.secrets import require_no_secret
 from kerneltrial.devices.opening import detect
 from kerneltrial.inputs.cases import check_room_in_l2
 from kerneltrial.inputs.holdout import commitment
@@ -14,7 +13,6 @@ from kerneltrial.inputs.lock import Identity, assemble, file_digests
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.inputs.trial import read_trial
-from kerneltrial.propose.prompt.scrub import SECRET, scrub
 from kerneltrial.propose.search.search import open_search
 from kerneltrial.records.device import Device
 from kerneltrial.records.lock import Lock
@@ -44,7 +42,7 @@ def run(job: Job) -> Lock:
     )
     lock = assemble(_given(job, earlier), inputs, _runs(job, _device(job, earlier)), identity)
     _require_goal(lock)
-    _require_no_secret(lock)
+    require_no_secret(dict(lock.asked), lock.model.key_variable)
     if lock.proposer == "search":
         open_search(job.source("space"), lock.cases, lock.device, lock.seed)  # what is wrong with it is said now
     check_room_in_l2(lock.cases, lock.contract, int(lock.device.fingerprint.get("l2_bytes", 0)))
@@ -88,26 +86,6 @@ def _require_goal(lock: Lock) -> None:
     else:
         return
     raise InputProblem(f"config key stop: beats_compiler waits for a compiler's kernel, and {why}; take stop: fixed")
-
-
-def _require_no_secret(lock: Lock) -> None:
-    """Raise InputProblem where a key stands in the config: it would be in every copy of the lock, for ever."""
-    held = {"KEY": os.environ.get(lock.model.key_variable, "")}
-    for key, text in _texts(lock.asked):
-        if SECRET in scrub(text, environment=held) and SECRET not in text:
-            raise InputProblem(f"config key {key}: what looks like a key or a token stands in it; take it out")
-
-
-def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each text of the config with its key; one of a list has the list's."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item, path)
-    elif isinstance(value, str):
-        yield path, value
 
 
 def _means(asked: str) -> dict[str, str]:
