@@ -34,7 +34,7 @@ def attempt(argument: bytes, requests: Requests) -> None:
 
 def address(_: str) -> int:
     """Where the C library lies."""
-    return ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value or 0
+    return ctypes.cast(ctypes.CDLL("libc.so.6").malloc, ctypes.c_void_p).value or 0
 
 
 def read(path: str) -> str:
