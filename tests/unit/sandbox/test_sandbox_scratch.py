@@ -1,6 +1,9 @@
 """What a child left in its folder is removed, however deep, odd or forbidden it is, and nothing outside of it."""
 
 import os
+from contextlib import nullcontext
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -47,13 +50,28 @@ def test_links_pipes_odd_names_and_forbidden_folders_are_removed_and_nothing_tha
     (top / "to-itself").symlink_to("to-itself")
     os.mkfifo(top / "a/pipe")
     (top / os.fsdecode(b"\xff\n")).write_text("")
-    (top / f".{os.getpid()}-0").mkdir()  # the first name that is given to what is moved up
-    (top / f".{os.getpid()}-0/c").write_text("")
     for folder in (top / "a/b", top / "a", top):
         folder.chmod(0)
     remove(top)
     assert not top.exists()
     assert (kept / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("order", [sorted, partial(sorted, reverse=True)])
+def test_what_holds_the_names_of_an_earlier_removal_is_removed_in_every_order(tmp_path, monkeypatch, order) -> None:
+    """Folders are moved up under other names, of which none may be taken by a folder that is full."""
+    given: list[str] = []
+    rename, scan = os.rename, os.scandir
+    monkeypatch.setattr(os, "rename", lambda old, new, **at: (given.append(new), rename(old, new, **at))[1])
+    monkeypatch.setattr(os, "scandir", lambda at: nullcontext(order(scan(at), key=attrgetter("name"))))
+    for _ in range(2):
+        top = tmp_path / "scratch"
+        for name in ["a", "b", *given]:
+            (top / name).mkdir(parents=True)
+            (top / name / "full").write_text("x")
+        remove(top)
+        assert not top.exists()
+    assert len(set(given)) == 6
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path, kept: Path) -> None:

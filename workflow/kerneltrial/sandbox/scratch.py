@@ -5,11 +5,12 @@ is no OSError, and a folder without permissions stays where it is.
 """
 
 import contextlib
+import itertools
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 
@@ -29,29 +30,30 @@ def remove(folder: Path) -> None:
     Folders are moved up to `folder` before they are emptied, so that no path grows long and nothing is recursive. No
     link is followed.
     """
-    numbers = count()
+    unseen = secrets.token_hex(16)  # what a child cannot have used itself: a folder is not moved onto a full one
+    names = (f".{unseen}-{number}" for number in itertools.count())
     if folder.is_symlink():
         return
     with contextlib.suppress(OSError):
         os.chmod(folder, stat.S_IRWXU)
         top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            waiting = _emptied(top, top, numbers)
+            waiting = _emptied(top, top, names)
             while waiting:
                 name = waiting.pop()
-                waiting += _folder_emptied(name, top, numbers)
+                waiting += _folder_emptied(name, top, names)
         finally:
             os.close(top)
         os.rmdir(folder)
 
 
-def _folder_emptied(name: str, top: int, numbers: "count[int]") -> list[str]:
+def _folder_emptied(name: str, top: int, names: Iterator[str]) -> list[str]:
     """Empty and remove a folder in `top`; names of the folders that it held, which lie in `top` now."""
     with contextlib.suppress(OSError):
         os.chmod(name, stat.S_IRWXU, dir_fd=top)
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
         try:
-            found = _emptied(inner, top, numbers)
+            found = _emptied(inner, top, names)
         finally:
             os.close(inner)
         with contextlib.suppress(OSError):
@@ -60,17 +62,17 @@ def _folder_emptied(name: str, top: int, numbers: "count[int]") -> list[str]:
     return []
 
 
-def _emptied(inner: int, top: int, numbers: "count[int]") -> list[str]:
+def _emptied(inner: int, top: int, names: Iterator[str]) -> list[str]:
     found = []
     with os.scandir(inner) as entries:
-        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in names:
+        held = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in held:
         with contextlib.suppress(OSError):
             if not is_folder:
                 os.unlink(name, dir_fd=inner)
                 continue
             os.chmod(name, stat.S_IRWXU, dir_fd=inner)  # what may not be written to may not be moved
-            other = f".{os.getpid()}-{next(numbers)}"
+            other = f".{os.getpid()}-{next(names)}"
             os.rename(name, other, src_dir_fd=inner, dst_dir_fd=top)
             found.append(other)
     return found
