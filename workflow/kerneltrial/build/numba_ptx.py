@@ -36,7 +36,7 @@ def absent() -> str:
         exec(source, scope)
         _compile(scope["warm"], parameters, (8, 0))
     except Exception as problem:  # whatever numba and its loaders of libraries raise
-        needs = "pip install numba-cuda nvidia-nvvm nvidia-cuda-nvrtc"
+        needs = "pip install 'numpy<2.5' numba-cuda nvidia-nvvm nvidia-cuda-nvrtc"
         return f"numba cannot compile for CUDA here ({_first_line(problem)}); it needs: {needs}"
     return ""
 
