@@ -3,7 +3,6 @@
 import contextlib
 import mmap
 from collections.abc import Iterator
-from pathlib import Path
 
 from kerneltrial.sandbox import libc
 
@@ -28,14 +27,15 @@ def below(top: int) -> Iterator[None]:
 def _gaps(top: int) -> list[tuple[int, int]]:
     """Start and length of what is free between `top` and the last mapping below the stack, which has to grow."""
     at, found = top, list[tuple[int, int]]()
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        words = line.split(maxsplit=5)
-        start, end = (int(word, 16) for word in words[0].split("-"))
-        if start < _LOWEST_STACK or end <= top:
-            continue
-        if words[-1] == "[stack]":
-            break
-        if start > at:
-            found.append((at, start - at))
-        at = max(at, end)
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+        for line in lines:  # one at a time: all at once take memory, which is free again, a gap, before it can be taken
+            words = line.split(maxsplit=5)
+            start, end = (int(word, 16) for word in words[0].split("-"))
+            if start < _LOWEST_STACK or end <= top:
+                continue
+            if words[-1].rstrip() == "[stack]":
+                break
+            if start > at:
+                found.append((at, start - at))
+            at = max(at, end)
     return [(start, length) for start, length in found if length >= mmap.PAGESIZE]
