@@ -34,10 +34,10 @@ def test_what_is_mapped_meanwhile_lies_right_below() -> None:
 
 
 def test_a_process_with_many_mappings_leaves_no_gap_by_reading_of_them() -> None:
-    many = mmap.mmap(-1, 40_000 * mmap.PAGESIZE)
+    many = mmap.mmap(-1, 12_000 * mmap.PAGESIZE)
     start = address(many)
     protect = ctypes.CDLL(None, use_errno=True).mprotect
-    for page in range(0, 40_000, 2):
+    for page in range(0, 12_000, 2):
         assert protect(ctypes.c_void_p(start + page * mmap.PAGESIZE), mmap.PAGESIZE, mmap.PROT_READ) == 0
     with placing.below(TOP):
         first = mmap.mmap(-1, LENGTH)
