@@ -7,20 +7,19 @@ digests of the fragments' lines, and each of its own lines the digest of the one
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kerneltrial.records.record import Digest, Positive, Record
+from kerneltrial.records.record import Digest, Positive
 from kerneltrial.records.seal import Head
 from kerneltrial.store import journal
 from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.files import write_atomic
 from kerneltrial.store.journal import Line
-from kerneltrial.store.lines import lines
+from kerneltrial.store.lines import Chained, chained
 from kerneltrial.store.problem import StoreProblem
 
 
-class Link(Record):
-    """The `number`th line of a fragment, counted from 1; `previous` is the digest of the link before."""
+class Link(Chained):
+    """The `number`th line of a fragment, counted from 1."""
 
-    previous: str
     fragment: str
     number: Positive
     line: Digest
@@ -39,18 +38,11 @@ def heads(found: Mapping[str, list[Line]]) -> dict[str, Head]:
 
 def read(results: Path) -> list[Link]:
     """The chain so far; raises StoreProblem where a link does not follow from the one before."""
-    path, links, previous = results / "chain.jsonl", list[Link](), ""
+    path = results / "chain.jsonl"
     try:
-        for number, raw, link in lines(path.read_bytes() if path.is_file() else b"", Link):
-            if link.previous != previous:
-                raise StoreProblem(
-                    f"{path}: line {number} does not follow the one before; a link was changed or removed"
-                )
-            links.append(link)
-            previous = digest(raw)
+        return chained(path.read_bytes() if path.is_file() else b"", Link)
     except ValueError as error:
         raise StoreProblem(f"{path}: is not the chain that was written ({error})") from error
-    return links
 
 
 def extend(results: Path) -> str:

@@ -6,35 +6,24 @@ Wall-clock times, host names and resource use live here and in usage entries onl
 from pathlib import Path
 from typing import Any
 
-from kerneltrial.records.record import Record
 from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.files import write_atomic
-from kerneltrial.store.lines import lines
+from kerneltrial.store.lines import Chained, chained
 from kerneltrial.store.problem import StoreProblem
 
 
-class Line(Record):
-    """One event; `previous` is the digest of the line before, empty for the first."""
+class Line(Chained):
+    """One event."""
 
-    previous: str
     event: dict[str, Any]
 
 
 def read(path: Path) -> list[Line]:
     """All lines; raise StoreProblem where the chain is broken."""
-    found: list[Line] = []
-    previous = ""
     try:
-        for number, raw, line in lines(path.read_bytes() if path.exists() else b"", Line):
-            if line.previous != previous:
-                raise StoreProblem(
-                    f"{path}: line {number} does not follow the one before it; a line was changed or removed"
-                )
-            found.append(line)
-            previous = digest(raw)
+        return chained(path.read_bytes() if path.exists() else b"", Line)
     except ValueError as error:
         raise StoreProblem(f"{path}: is not the journal that was written ({error})") from error
-    return found
 
 
 def append(path: Path, event: dict[str, Any]) -> None:

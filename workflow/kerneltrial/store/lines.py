@@ -4,9 +4,18 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from kerneltrial.records.record import Record
-from kerneltrial.store.canonical import canonical, decode
+from kerneltrial.store.canonical import canonical, decode, digest
 
 T = TypeVar("T", bound=Record)
+
+
+class Chained(Record):
+    """A line that holds the digest of the one before as `previous`, empty in the first."""
+
+    previous: str
+
+
+C = TypeVar("C", bound=Chained)
 
 
 def lines(data: bytes, type_: type[T]) -> Iterator[tuple[int, bytes, T]]:
@@ -26,3 +35,20 @@ def lines(data: bytes, type_: type[T]) -> Iterator[tuple[int, bytes, T]]:
         if canonical(value) != raw:
             raise ValueError(f"line {number}: has other bytes than were written; it was edited")
         yield number, raw, value
+
+
+def chained(data: bytes, type_: type[C]) -> list[C]:
+    """The values of all lines, of which each holds the digest of the one before.
+
+    Raises
+    ------
+    ValueError
+        As `lines` does, and where a line does not follow the one before.
+    """
+    found, previous = list[C](), ""
+    for number, raw, value in lines(data, type_):
+        if value.previous != previous:
+            raise ValueError(f"line {number}: does not follow the one before; a line was changed or removed")
+        found.append(value)
+        previous = digest(raw)
+    return found
