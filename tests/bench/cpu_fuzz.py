@@ -27,15 +27,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("unit/devices_cpu", "gpu/corpus", "bench")]
 
-from corpus_results import stored_ptx  # noqa: E402
-from corpus_table import Kernel, kernels  # noqa: E402
-from fuzz_kernels import Further, further  # noqa: E402
+from corpus_results import stored_ptx
+from corpus_table import Kernel, kernels
+from fuzz_kernels import Further, further
 
-from kerneltrial.devices.cpu.device import open_cpu  # noqa: E402
-from kerneltrial.devices.cpu.flow import analyse  # noqa: E402
-from kerneltrial.devices.cpu.inline import flatten  # noqa: E402
-from kerneltrial.devices.cpu.parser import parse  # noqa: E402
-from kerneltrial.devices.device import Binary, Conditions, Refused  # noqa: E402
+from kerneltrial.devices.cpu.device import open_cpu
+from kerneltrial.devices.cpu.flow import analyse
+from kerneltrial.devices.cpu.inline import flatten
+from kerneltrial.devices.cpu.parser import parse
+from kerneltrial.devices.device import Binary, Conditions, Refused
 
 LONGEST = 6000
 BATCH = 20

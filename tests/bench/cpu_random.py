@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "unit" / "devices_cpu")]
 
-from ptx_runner import array, call_of, out  # noqa: E402
-from random_programs import ENTRIES, RESULTS, Program, module_of  # noqa: E402
+from ptx_runner import array, call_of, out
+from random_programs import ENTRIES, RESULTS, Program, module_of
 
-from kerneltrial.build.nvrtc import received  # noqa: E402
-from kerneltrial.devices.cpu.device import open_cpu  # noqa: E402
-from kerneltrial.devices.device import Binary, Conditions, Refused  # noqa: E402
+from kerneltrial.build.nvrtc import received
+from kerneltrial.devices.cpu.device import open_cpu
+from kerneltrial.devices.device import Binary, Conditions, Refused
 
 SCALAR = 11
 """What the kernels get as `n`."""

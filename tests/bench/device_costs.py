@@ -19,13 +19,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 
-from own_process import KERNELS, compile_cuda  # noqa: E402
-from test_gpu_run import factors, product  # noqa: E402
+from own_process import KERNELS, compile_cuda
+from test_gpu_run import factors, product
 
-from kerneltrial.devices.cuda.device import CudaDevice, open_cuda  # noqa: E402
-from kerneltrial.devices.cuda.probe import probe  # noqa: E402
-from kerneltrial.devices.device import Binary, Conditions, Samples, TimingRequest  # noqa: E402
-from kerneltrial.measure.rounds import case_latency, without_outputs  # noqa: E402
+from kerneltrial.devices.cuda.device import CudaDevice, open_cuda
+from kerneltrial.devices.cuda.probe import probe
+from kerneltrial.devices.device import Binary, Conditions, Samples, TimingRequest
+from kerneltrial.measure.rounds import case_latency, without_outputs
 
 SHAPES = ((31, 37, 29), (256, 256, 256), (384, 256, 320), (1024, 1024, 1024))
 

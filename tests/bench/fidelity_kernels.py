@@ -11,11 +11,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 
-from own_process import KERNELS, buffer, compile_cuda, integer, launch, numbers  # noqa: E402
-from test_gpu_run import factors, product  # noqa: E402
+from own_process import KERNELS, buffer, compile_cuda, integer, launch, numbers
+from test_gpu_run import factors, product
 
-from kerneltrial.devices.device import Binary  # noqa: E402
-from kerneltrial.inputs.calls import Call, Scalar  # noqa: E402
+from kerneltrial.devices.device import Binary
+from kerneltrial.inputs.calls import Call, Scalar
 
 _PARTS = 528
 

@@ -20,21 +20,21 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 
-from own_process import compile_cuda  # noqa: E402
+from own_process import compile_cuda
 
-from kerneltrial.devices.cuda import timing  # noqa: E402
-from kerneltrial.devices.cuda.clocks import call_each_set  # noqa: E402
-from kerneltrial.devices.cuda.context import Context  # noqa: E402
-from kerneltrial.devices.cuda.interleaved import Schedule  # noqa: E402
-from kerneltrial.devices.cuda.launches import Module  # noqa: E402
-from kerneltrial.devices.cuda.memory import Guarded  # noqa: E402
-from kerneltrial.devices.cuda.probe import probe  # noqa: E402
-from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers  # noqa: E402
-from kerneltrial.devices.device import Samples  # noqa: E402
-from kerneltrial.inputs.calls import Buffer, Call  # noqa: E402
-from kerneltrial.inputs.contracts import read_contract  # noqa: E402
-from kerneltrial.inputs.plans import read_plan  # noqa: E402
-from kerneltrial.inputs.resolve import resolve  # noqa: E402
+from kerneltrial.devices.cuda import timing
+from kerneltrial.devices.cuda.clocks import call_each_set
+from kerneltrial.devices.cuda.context import Context
+from kerneltrial.devices.cuda.interleaved import Schedule
+from kerneltrial.devices.cuda.launches import Module
+from kerneltrial.devices.cuda.memory import Guarded
+from kerneltrial.devices.cuda.probe import probe
+from kerneltrial.devices.cuda.subjects import PlanSubject, SharedBuffers
+from kerneltrial.devices.device import Samples
+from kerneltrial.inputs.calls import Buffer, Call
+from kerneltrial.inputs.contracts import read_contract
+from kerneltrial.inputs.plans import read_plan
+from kerneltrial.inputs.resolve import resolve
 
 KERNEL = ROOT / "kernels" / "matmul_f32"
 WORKSPACE_BYTES = 32 << 20  # what NVIDIA's documentation recommends on Hopper

@@ -28,7 +28,7 @@ from kerneltrial.store.canonical import canonical
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "propose"))
 
-from scripted_server import Answer, responses, serving  # noqa: E402
+from scripted_server import Answer, responses, serving
 
 JUDGED = ("qualify", "build", "validate", "time", "holdout", "confirm")
 SOURCE = """extern "C" __global__ void scale_add(const float* x, const float* y, float* out, int n, float alpha) {

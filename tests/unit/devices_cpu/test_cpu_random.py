@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "bench")]
 
-from cpu_random import on_cpu  # noqa: E402
-from random_programs import Program, module_of  # noqa: E402
+from cpu_random import on_cpu
+from random_programs import Program, module_of
 
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "random_h200.json").read_text())
 

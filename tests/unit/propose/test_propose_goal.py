@@ -9,12 +9,12 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 if str(GOLDEN) not in sys.path:
     sys.path.insert(0, str(GOLDEN))
 
-from prompts import iterations  # noqa: E402
-from trial_pieces import BASELINE_US, SQUARE, WIDE  # noqa: E402
-from trial_stories import STORIES  # noqa: E402
+from prompts import iterations
+from trial_pieces import BASELINE_US, SQUARE, WIDE
+from trial_stories import STORIES
 
-from kerneltrial.propose.goal import goal_reached  # noqa: E402
-from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler  # noqa: E402
+from kerneltrial.propose.goal import goal_reached
+from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
 
 
 def compilers(share: float, name: str = "torch_compile", cases: tuple[str, ...] = (SQUARE, WIDE)) -> Compilers:

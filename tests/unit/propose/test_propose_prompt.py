@@ -13,27 +13,27 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 if str(GOLDEN) not in sys.path:
     sys.path.insert(0, str(GOLDEN))
 
-from prompts import iterations, known, prompts  # noqa: E402
-from trial_pieces import HOSTILE, interval  # noqa: E402
-from trial_stories import STORIES  # noqa: E402
+from prompts import iterations, known, prompts
+from trial_pieces import HOSTILE, interval
+from trial_stories import STORIES
 
-from kerneltrial.propose.history import Iteration  # noqa: E402
-from kerneltrial.propose.prompt.attempts import Told, told  # noqa: E402
-from kerneltrial.propose.prompt.directive import direct, on_plateau  # noqa: E402
-from kerneltrial.propose.prompt.occupancy import resident  # noqa: E402
-from kerneltrial.propose.prompt.prompt import prompt  # noqa: E402
-from kerneltrial.propose.prompt.scrub import SECRET, scrub  # noqa: E402
-from kerneltrial.propose.proposer import Draft  # noqa: E402
-from kerneltrial.propose.reply_schema import draft_of, reply_schema  # noqa: E402
-from kerneltrial.propose.search.card import Card, card_of  # noqa: E402
-from kerneltrial.records.candidate import Candidate  # noqa: E402
-from kerneltrial.records.compilers import CompilerLatency, Compilers  # noqa: E402
-from kerneltrial.records.plan import Launch, LaunchPlan, Variant  # noqa: E402
-from kerneltrial.records.profile import Profiled  # noqa: E402
-from kerneltrial.records.proposal import Unusable  # noqa: E402
-from kerneltrial.records.reason import Reason  # noqa: E402
-from kerneltrial.records.residency import AsStated  # noqa: E402
-from kerneltrial.records.timing import Timed  # noqa: E402
+from kerneltrial.propose.history import Iteration
+from kerneltrial.propose.prompt.attempts import Told, told
+from kerneltrial.propose.prompt.directive import direct, on_plateau
+from kerneltrial.propose.prompt.occupancy import resident
+from kerneltrial.propose.prompt.prompt import prompt
+from kerneltrial.propose.prompt.scrub import SECRET, scrub
+from kerneltrial.propose.proposer import Draft
+from kerneltrial.propose.reply_schema import draft_of, reply_schema
+from kerneltrial.propose.search.card import Card, card_of
+from kerneltrial.records.candidate import Candidate
+from kerneltrial.records.compilers import CompilerLatency, Compilers
+from kerneltrial.records.plan import Launch, LaunchPlan, Variant
+from kerneltrial.records.profile import Profiled
+from kerneltrial.records.proposal import Unusable
+from kerneltrial.records.reason import Reason
+from kerneltrial.records.residency import AsStated
+from kerneltrial.records.timing import Timed
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import pytest
 TESTS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS / "bench"))
 
-from regret import CARD, Course, Measurement, chance, opened, search  # noqa: E402
-from space_tables import read_table  # noqa: E402
+from regret import CARD, Course, Measurement, chance, opened, search
+from space_tables import read_table
 
-from kerneltrial.propose.search.reports import Terms  # noqa: E402
-from kerneltrial.propose.search.search import Search  # noqa: E402
-from kerneltrial.store.canonical import digest  # noqa: E402
+from kerneltrial.propose.search.reports import Terms
+from kerneltrial.propose.search.search import Search
+from kerneltrial.store.canonical import digest
 
 TABLES = sorted(path.name.removesuffix(".json.gz") for path in (TESTS / "tables").glob("*.json.gz"))
 SEEDS = 20

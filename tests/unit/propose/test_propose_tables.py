@@ -9,12 +9,12 @@ from cuda import bindings as cuda_bindings
 TESTS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "unit" / "devices")]
 
-import space_on_gpu  # noqa: E402
-from fake_card import FakeCard  # noqa: E402
-from space_tables import Row, Table, read_table, write_table  # noqa: E402
+import space_on_gpu
+from fake_card import FakeCard
+from space_tables import Row, Table, read_table, write_table
 
-from kerneltrial.build.resources import Resources  # noqa: E402
-from kerneltrial.records.device import Device  # noqa: E402
+from kerneltrial.build.resources import Resources
+from kerneltrial.records.device import Device
 
 
 class ByModule(FakeCard):

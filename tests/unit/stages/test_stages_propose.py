@@ -12,18 +12,18 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 if str(GOLDEN) not in sys.path:
     sys.path.insert(0, str(GOLDEN))
 
-from trial_pieces import BASELINE_US, SQUARE, WIDE  # noqa: E402
-from trial_stories import STORIES  # noqa: E402
+from trial_pieces import BASELINE_US, SQUARE, WIDE
+from trial_stories import STORIES
 
-from kerneltrial.decide.stopping import stop_reason  # noqa: E402
-from kerneltrial.propose.proposer import NO_USAGE  # noqa: E402
-from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler  # noqa: E402
-from kerneltrial.records.prize import KnownPrize, Prize  # noqa: E402
-from kerneltrial.records.proposal import Proposal, Unusable  # noqa: E402
-from kerneltrial.records.reason import Reason  # noqa: E402
-from kerneltrial.report.words import STOPS  # noqa: E402
-from kerneltrial.stages import propose  # noqa: E402
-from kerneltrial.store import envelopes  # noqa: E402
+from kerneltrial.decide.stopping import stop_reason
+from kerneltrial.propose.proposer import NO_USAGE
+from kerneltrial.records.compilers import CompilerLatency, Compilers, NoCompiler
+from kerneltrial.records.prize import KnownPrize, Prize
+from kerneltrial.records.proposal import Proposal, Unusable
+from kerneltrial.records.reason import Reason
+from kerneltrial.report.words import STOPS
+from kerneltrial.stages import propose
+from kerneltrial.store import envelopes
 
 TRIAL = STORIES["go"]()
 DRY = Unusable(reason=Reason.SPACE_EXHAUSTED, detail="all were tried")
