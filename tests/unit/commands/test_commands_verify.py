@@ -293,6 +293,29 @@ def test_a_link_to_itself_is_one_line(bundle, capsys):
     assert said.count("\n") == 1
 
 
+def test_a_prize_that_was_removed_from_the_ledger_is_named(bundle, results, capsys):
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    (results / "ledger/prize.jsonl").unlink()
+    status, said = verify(capsys)
+    assert status == 1
+    assert "ledger/prize.jsonl: its last version is not the prize that is here" in said
+    assert "ledger/prize.jsonl: the journal knows of a prize that is not in it" in said
+
+
+def test_a_prize_that_was_added_to_the_ledger_is_named(bundle, results, capsys):
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    ledger = results / "ledger/prize.jsonl"
+    other = json.loads(ledger.read_bytes().splitlines()[-1])
+    other["prize"]["people_usd"] = "1"
+    ledger.write_bytes(ledger.read_bytes() + canonical(other))
+    status, said = verify(capsys)
+    assert status == 1
+    assert "ledger/prize.jsonl: its last version is not the prize that is here" in said
+    assert "a prize that is not in it" not in said
+
+
 @pytest.mark.parametrize(
     "name", ["journal/lock.jsonl", "chain.jsonl", "ledger/terms.jsonl", "ledger/prize.jsonl", "config.json"]
 )
