@@ -3,6 +3,8 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from kerneltrial.records.build import NotBuilt
 from kerneltrial.records.reason import Reason
 from kerneltrial.records.roofline import NoCeilings
@@ -24,20 +26,31 @@ def test_what_the_plan_may_be_wrong_in_names_the_plan_too() -> None:
     assert line.endswith("; correct reference.cu or reference.plan.yaml")
 
 
-def test_what_measures_is_a_child_of_its_own_that_was_opened_while_compilers_worked(monkeypatch) -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_measures_is_a_child_of_its_own_and_none_comes_up_while_another_measures(monkeypatch, stored) -> None:
     asked = []
 
+    class Child:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def device(self) -> None:
+            asked.append(f"{self.name} is open")
+
     def samples_of(g, pair, cases, answers, how):
-        asked.append(how.runner)
+        asked.append(how.runner.name)
         return {}
 
     def ceilings_of(g, runner):
-        asked.append(runner)
+        asked.append(runner.name)
         return NoCeilings(why="nobody measured")
 
+    monkeypatch.setattr(qualify, "Runner", Child)
+    monkeypatch.setattr(qualify, "is_stored", lambda *_: stored)
     monkeypatch.setattr(qualify, "samples_of", samples_of)
     monkeypatch.setattr(qualify, "ceilings_of", ceilings_of)
     monkeypatch.setattr(qualify, "performance_cases", lambda g: ())
     g = SimpleNamespace(lock=SimpleNamespace(device=SimpleNamespace(kind="cuda"), contract=None))
-    qualify._performance(g, None, None, qualify.Fresh(times="times", ceilings="ceilings"))
-    assert asked == ["times", "ceilings"]
+    qualify._performance(g, None, None, qualify.Fresh(times=Child("times"), ceilings=Child("ceilings")))
+    assert asked[-2:] == ["times", "ceilings"]
+    assert sorted(asked[:-2]) == ([] if stored else ["ceilings is open", "times is open"])
