@@ -1,6 +1,7 @@
 """What is asked of the families is read off the reports; what was not measured is missed."""
 
 import fcntl
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -8,6 +9,7 @@ from types import ModuleType
 import pytest
 from families_goals import GOALS, goals, mean, ratio
 from families_shapes import FAMILIES
+from families_short import short
 from families_torch import one_at_a_time
 
 
@@ -70,3 +72,24 @@ def test_choices_are_timed_while_no_other_process_has_the_lock(tmp_path: Path, m
     assert own.benchmark_gpu() == [False, False]
     with lock.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_readme_takes_the_largest_shape_of_a_family_from_the_last_file_that_timed_it(tmp_path: Path) -> None:
+    limits = {"dram_bytes_per_s": 1e12, "l2_bytes_per_s": 4e12, "l2_bytes": 8, "fp32_flop_per_s": 1e6}
+    small, large = shape(2.0, 3.0), shape(4.0, 7.0, 50.0)
+    scan = {"family": "scan_i32", "shapes": {"64": small, "4096x64": large, "2": {"fault": "x"}}}
+    spmv = {"family": "spmv_csr_f32", "shapes": {"9": shape(5.0, 5.0)}}
+    for name, families in (
+        ("first", [spmv, scan]),
+        (
+            "last",
+            [{"family": "spmv_csr_f32", "shapes": {"9": {"fault": "no card"}}}, {**scan, "shapes": {"64": small}}],
+        ),
+    ):
+        (tmp_path / name).write_text(json.dumps({"limits": limits, "families": families}))
+    head, rule, *rows = short([tmp_path / "first"])
+    assert len(head.split("|")) == len(rule.split("|")) == 9
+    assert rows[1] == "| `scan_i32` | 4096×64 | 4.0 | 2.25 | 1.75 | 12 | 25% (fp32) |"
+    later = short([tmp_path / "first", tmp_path / "last"])[2:]
+    assert later[0] == rows[0] == "| `spmv_csr_f32` | 9 | 5.0 | 1.80 | 1.00 | – | 20% (fp32) |"
+    assert later[1].startswith("| `scan_i32` | 64 | 2.0 | 4.50 | 1.50 | – |")
