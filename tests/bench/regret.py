@@ -24,6 +24,7 @@ from kerneltrial.records.device import Device
 from kerneltrial.records.reason import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
+KEPT_SPACES = ROOT / "tests" / "tables" / "spaces"
 CARD = Device(kind="cuda", arch="sm_90a", name="H200", fingerprint={"multiprocessors": "132"})
 NOISE = 0.01
 Key = tuple[int, ...]
@@ -48,8 +49,9 @@ class Measurement:
 
 
 def opened(table: Table) -> Measurement:
-    """The table with the space that is shipped under its name."""
-    return Measurement(read_space(ROOT / "kernels" / table.problem / "space.yaml"), table, table.latencies())
+    """The table with the space that was measured: the shipped one, or what is kept of it where that changed since."""
+    kept, shipped = (folder / table.problem / "space.yaml" for folder in (KEPT_SPACES, ROOT / "kernels"))
+    return Measurement(read_space(kept if kept.is_file() else shipped), table, table.latencies())
 
 
 class Readings:

@@ -2,7 +2,8 @@
 
 A table is one gzip file of JSON, with the space's parameters and, for each configuration, what the compiler reported
 and how long one call took in each performance case, or why there is no time. `tests/tables/` holds those that tests
-read; `space_on_gpu.py` makes them.
+read; `space_on_gpu.py` makes them. Where a shipped space changes and is not measured again, the space as it was
+measured (space.yaml and its template) goes to `tests/tables/spaces/NAME/`, and the table stands for the search alone.
 """
 
 import gzip
