@@ -12,6 +12,9 @@
 //            3: as 1, a quarter of the rows at a time, so that it is still in the level-2 cache when it is read again
 //            4: one launch, a cluster a row: its blocks keep CHUNK columns each in registers and tell each other their
 //               parts, so that a row is read once; rows that no cluster of 8 can keep go as with 1
+//            5: as 4 with clusters that stay and draw rows by ticket: the next three rows are on their way to shared
+//               memory while one is in registers, so that loads never wait for a row's exchange or for a cluster's end
+//            6: as 5 with one row on its way, and two blocks on a multiprocessor
 //   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
 
 constexpr int WARPS = THREADS / 32;
@@ -210,64 +213,129 @@ KERNEL row_vectors(const float* __restrict__ x, float* __restrict__ y, int cols)
 #endif
 #endif
 
-#if WAY == 4
+#if WAY >= 4
+constexpr int MOST = 8;  // blocks of a cluster
+
 __device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-// Every block of the cluster gets the parts of all, joined in their order.
-__device__ __forceinline__ Part join_cluster(Part p) {
-    __shared__ float2 parts[8];
-    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
-    if (threadIdx.x < gridDim.x) {
-        const unsigned own = static_cast<unsigned>(__cvta_generic_to_shared(parts + blockIdx.x));
-        asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-                     "st.shared::cluster.v2.f32 [there], {%2, %3}; }" ::"r"(own),
-                     "r"(threadIdx.x), "f"(p.maximum), "f"(p.sum)
-                     : "memory");
-    }
-    arrive_in_cluster();
-    wait_for_cluster();
-    p = {parts[0].x, parts[0].y};
-    for (int b = 1; b < static_cast<int>(gridDim.x); ++b) p.join(parts[b].x, parts[b].y);
-    return p;
+// Write to the place of another block's shared memory that `own` is of this one's.
+__device__ __forceinline__ unsigned there(const void* own, int block) {
+    unsigned at;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(own))), "r"(block));
+    return at;
 }
 
-template <int WIDTH>
-__device__ __forceinline__ void row_in_cluster(const float* __restrict__ x, float* __restrict__ y, int cols) {
-    arrive_in_cluster();
-    constexpr int KEPT = VEC * FLIGHT / WIDTH;
-    const int chunk = (cols + gridDim.x * WIDTH - 1) / (gridDim.x * WIDTH) * WIDTH;
-    const int first = blockIdx.x * chunk + threadIdx.x * WIDTH, last = min(cols, (blockIdx.x + 1) * chunk);
-    const float* row = x + static_cast<long long>(blockIdx.y) * cols;
-    float v[KEPT][WIDTH];
+__device__ __forceinline__ void tell(const float2* own, int block, float maximum, float sum) {
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there(own, block)), "f"(maximum), "f"(sum) : "memory");
+}
+
+__device__ __forceinline__ void tell(const int* own, int block, int value) {
+    asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(own, block)), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ float warp_maximum(float value) {
 #pragma unroll
-    for (int f = 0; f < KEPT; ++f) {
+    for (int apart = 16; apart > 0; apart /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+    return value;
+}
+
+__device__ __forceinline__ float warp_sum(float value) {
 #pragma unroll
-        for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
-        if (first + f * THREADS * WIDTH < last) get<WIDTH>(row + first + f * THREADS * WIDTH, v[f]);
-    }
+    for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+    return value;
+}
+
+// The values become powers of their distance to the warp's maximum; every lane gets the warp's part.
+template <int KEPT, int WIDTH>
+__device__ __forceinline__ Part powers(float (&v)[KEPT][WIDTH]) {
     Part own = {lowest(), 0.f};
 #pragma unroll
     for (int f = 0; f < KEPT; ++f)
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) own.maximum = fmaxf(own.maximum, v[f][e]);
+    own.maximum = warp_maximum(own.maximum);
     const float from = own.maximum == lowest() ? 0.f : own.maximum;
 #pragma unroll
     for (int f = 0; f < KEPT; ++f)
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) own.sum += v[f][e] = expf(v[f][e] - from);
-    const Part whole = join_cluster(join_block(own));
-    // each thread's values are powers of its own maximum's distance
-    const float scale = expf(own.maximum - whole.maximum) / whole.sum;
-    float* to = y + static_cast<long long>(blockIdx.y) * cols;
+    own.sum = warp_sum(own.sum);
+    return own;
+}
+
+// The cluster's parts, which all its warps have told: each warp joins them in the same order.
+__device__ __forceinline__ Part join_parts(const float2* parts) {
+    constexpr int EACH = (MOST * WARPS + 31) / 32;
+    const int count = gridDim.x * WARPS;
+    float2 told[EACH];
+    Part p = {lowest(), 0.f};
 #pragma unroll
-    for (int f = 0; f < KEPT; ++f) {
-        if (first + f * THREADS * WIDTH >= last) continue;
-#pragma unroll
-        for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
-        put<WIDTH>(to + first + f * THREADS * WIDTH, v[f]);
+    for (int i = 0; i < EACH; ++i) {
+        const int at = threadIdx.x % 32 + 32 * i;
+        told[i] = at < count ? parts[at] : make_float2(lowest(), 0.f);
+        p.maximum = fmaxf(p.maximum, told[i].x);
     }
+    p.maximum = warp_maximum(p.maximum);
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) p.sum += told[i].y * (told[i].x == lowest() ? 0.f : expf(told[i].x - p.maximum));
+    p.sum = warp_sum(p.sum);
+    return p;
+}
+
+// A block's even share of a row's columns, and what of it is this thread's.
+template <int WIDTH>
+struct Share {
+    static constexpr int KEPT = VEC * FLIGHT / WIDTH;
+    int first, last;
+
+    __device__ __forceinline__ explicit Share(int cols) {
+        const int chunk = (cols + gridDim.x * WIDTH - 1) / (gridDim.x * WIDTH) * WIDTH;
+        first = blockIdx.x * chunk + threadIdx.x * WIDTH;
+        last = min(cols, static_cast<int>(blockIdx.x + 1) * chunk);
+    }
+
+    __device__ __forceinline__ int column(int f) const { return first + f * THREADS * WIDTH; }
+
+    __device__ __forceinline__ bool has(int f) const { return column(f) < last; }
+
+    // The quotients, from powers of distances to the warp's maximum.
+    __device__ __forceinline__ void write(float* to, float (&v)[KEPT][WIDTH], Part own, Part whole) const {
+        const float scale = expf(own.maximum - whole.maximum) / whole.sum;
+#pragma unroll
+        for (int f = 0; f < KEPT; ++f) {
+            if (!has(f)) continue;
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
+            put<WIDTH>(to + column(f), v[f]);
+        }
+    }
+};
+#endif
+
+#if WAY == 4
+template <int WIDTH>
+__device__ __forceinline__ void row_in_cluster(const float* __restrict__ x, float* __restrict__ y, int cols) {
+    __shared__ float2 parts[MOST * WARPS];
+    arrive_in_cluster();
+    const Share<WIDTH> share(cols);
+    const long long start = static_cast<long long>(blockIdx.y) * cols;
+    float v[Share<WIDTH>::KEPT][WIDTH];
+#pragma unroll
+    for (int f = 0; f < Share<WIDTH>::KEPT; ++f) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
+        if (share.has(f)) get<WIDTH>(x + start + share.column(f), v[f]);
+    }
+    const Part own = powers(v);
+    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
+    const int lane = threadIdx.x % 32;
+    if (lane < gridDim.x) tell(parts + blockIdx.x * WARPS + threadIdx.x / 32, lane, own.maximum, own.sum);
+    arrive_in_cluster();
+    wait_for_cluster();
+    share.write(y + start, v, own, join_parts(parts));
 }
 
 KERNEL cluster_any(const float* __restrict__ x, float* __restrict__ y, int cols) { row_in_cluster<1>(x, y, cols); }
@@ -276,7 +344,87 @@ KERNEL cluster_vectors(const float* __restrict__ x, float* __restrict__ y, int c
 #endif
 #endif
 
-#if WAY == 1 || WAY == 4
+#if WAY >= 5
+constexpr int AHEAD = WAY == 5 ? 3 : 1;  // rows on their way
+
+template <int WIDTH>
+__device__ __forceinline__ void copy(float* to, const float* from) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    if constexpr (WIDTH == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(4 * WIDTH) : "memory");
+}
+
+// A thread copies, and reads, its own values alone: no barrier is needed for them.
+template <int WIDTH>
+__device__ __forceinline__ void fetch(float* slot, const float* x, int row, int rows, int cols, Share<WIDTH> share) {
+    const float* from = x + static_cast<long long>(row) * cols;
+#pragma unroll
+    for (int f = 0; f < Share<WIDTH>::KEPT; ++f)
+        if (row < rows && share.has(f)) copy<WIDTH>(slot + (f * THREADS + threadIdx.x) * WIDTH, from + share.column(f));
+    asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too: they are counted
+}
+
+// A cluster's first AHEAD rows are given; each row it does draws one more. So many are drawn as there are rows, and
+// who draws the last one leaves the count at zero.
+template <int WIDTH>
+__device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, float* __restrict__ y, int* tickets,
+                                                int rows, int cols) {
+    extern __shared__ float4 ring[];  // AHEAD slots of CHUNK values
+    __shared__ float2 parts[2][MOST * WARPS];
+    __shared__ int drawn[2];
+    arrive_in_cluster();
+    const Share<WIDTH> share(cols);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int coming[AHEAD];  // in ascending order, here and at all times
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a) {
+        coming[a] = blockIdx.y + a * gridDim.y;
+        fetch(reinterpret_cast<float*>(ring) + a * CHUNK, x, coming[a], rows, cols, share);
+    }
+    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
+    for (int turn = 0, slot = 0; coming[0] < rows; ++turn, slot = slot + 1 == AHEAD ? 0 : slot + 1) {
+        const bool draws = blockIdx.x == 0 && warp == 0;
+        int ticket = 0;
+        if (draws && lane == 0) ticket = atomicAdd(tickets, 1);
+        float* values = reinterpret_cast<float*>(ring) + slot * CHUNK;
+        float v[Share<WIDTH>::KEPT][WIDTH];
+        asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
+#pragma unroll
+        for (int f = 0; f < Share<WIDTH>::KEPT; ++f) {
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
+            if (share.has(f)) get<WIDTH>(values + (f * THREADS + threadIdx.x) * WIDTH, v[f]);
+        }
+        const Part own = powers(v);
+        // Two sets of parts: who writes a set again has met all that read it at the barrier between.
+        if (lane < gridDim.x) tell(parts[turn % 2] + blockIdx.x * WARPS + warp, lane, own.maximum, own.sum);
+        if (draws) {
+            ticket = __shfl_sync(0xffffffffu, ticket, 0);
+            if (lane == 0 && ticket == rows - 1) *tickets = 0;
+            if (lane < gridDim.x) tell(drawn + turn % 2, lane, ticket);
+        }
+        arrive_in_cluster();
+        wait_for_cluster();
+        const int row = coming[0];
+#pragma unroll
+        for (int a = 1; a < AHEAD; ++a) coming[a - 1] = coming[a];
+        coming[AHEAD - 1] = AHEAD * gridDim.y + drawn[turn % 2];
+        fetch(values, x, coming[AHEAD - 1], rows, cols, share);
+        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(parts[turn % 2]));
+    }
+}
+
+#define RING extern "C" __global__ void __launch_bounds__(THREADS, WAY == 6 ? 2 : 1)
+
+RING ring_any(const float* __restrict__ x, float* __restrict__ y, int* tickets, int rows, int cols) {
+    rows_in_cluster<1>(x, y, tickets, rows, cols);
+}
+RING ring_vectors(const float* __restrict__ x, float* __restrict__ y, int* tickets, int rows, int cols) {
+    rows_in_cluster<VEC>(x, y, tickets, rows, cols);
+}
+#endif
+
+#if WAY == 1 || WAY >= 4
 KERNEL parts_any(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<1>(x, partial, cols); }
 #if VEC > 1
 KERNEL parts_vectors(const float* __restrict__ x, float2* partial, int cols) { parts_of_rows<VEC>(x, partial, cols); }
@@ -296,7 +444,7 @@ KERNEL sums_vectors(const float* __restrict__ x, const float2* maxima, float2* p
 #endif
 #endif
 
-#if WAY == 1 || WAY == 2 || WAY == 4
+#if WAY == 1 || WAY == 2 || WAY >= 4
 KERNEL write_any(const float* __restrict__ x, float* __restrict__ y, const float2* partial, int cols) {
     write_rows<1>(x, y, partial, cols);
 }
