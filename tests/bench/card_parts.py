@@ -12,12 +12,16 @@ from math import inf
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that a part prints, once or several times, and what is asked of each: `least` to `most`."""
+    """A number that a part prints, once or several times, and what is asked of each: `least` to `most`.
+
+    `none` is a pattern of what a part prints that ended well: where that is there and no number is, there were none.
+    """
 
     name: str
     pattern: str
     least: float = -inf
     most: float = inf
+    none: str = ""
 
     @property
     def asked(self) -> str:
@@ -51,10 +55,12 @@ class Part:
 _PYTEST = "{python} -m pytest -q -s -p no:cacheprovider "
 _TRIAL = "{trial} tests/bench/trial_figures.py --cores 4 --no-memory "
 _COMPARED = _TRIAL.replace("{trial}", "{python}")
+_ENDED = r"^=* ?\d+ \w+.* in [\d.]+s"  # pytest's last line, which names no count of zero
 _PASSED = (
-    Figure("tests passed", r"^(?:\d+ failed, )?(\d+) passed"), Figure("tests failed", r"^(\d+) failed", most=0),
-    Figure("tests skipped", r"^.*\b(\d+) skipped.* in [\d.]+s"),
-)  # fmt: skip
+    Figure("tests passed", r"^(?:\d+ failed, )?(\d+) passed", none=_ENDED),
+    Figure("tests failed", r"^(\d+) failed", most=0, none=_ENDED),
+    Figure("tests skipped", r"^.*\b(\d+) skipped.* in [\d.]+s", none=_ENDED),
+)
 _SPEEDUP = Figure("speedup over the baseline", r"confirmed_speedup: ([\d.]+)×")
 _VENDOR = Figure("over cuBLAS", r"against cublas: ([\d.]+)×")
 _ALARMS = r"^[ !] {}\s+(\S+)\s+asked"
@@ -124,7 +130,9 @@ PARTS: tuple[Part, ...] = (
         "{python} tests/bench/exploits_on_gpu.py --sanitizers --strictly --workers 6 --to {out}/exploits.json", 180,
         (
             Figure("hostile kernels not caught", r"'not caught': (\d+)", most=0),
-            Figure("caught, the same reason", r"'caught, the same reason': (\d+)"),
+            Figure("caught, the right reason", r"'caught, the right reason': (\d+)", least=1),
+            Figure("caught, another reason", r"'caught, another reason': (\d+)", most=0),
+            Figure("not reached", r"'not reached': (\d+)", most=0),
             Figure("honest twins that pass", r"'twin passed': (\d+)"),
             Figure("honest twins refused", r"'twin NOT PASSED': (\d+)", most=0),
         ),

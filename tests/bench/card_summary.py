@@ -20,6 +20,8 @@ def read(figure: Figure, output: str) -> list[float | str]:
             found.append(float(text))
         except ValueError:
             found.append(text)
+    if not found and figure.none and re.search(figure.none, output, re.MULTILINE):
+        return [0.0]
     return found
 
 

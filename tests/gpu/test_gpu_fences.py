@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gpu
 N = 1000  # 4000 bytes: a multiple of 16 and 32, not of 256
 START = Conditions(poison="nan", fence="start")
 END = Conditions(poison="huge", fence="end", offset_bytes=16)
+TRIES = 20
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +76,10 @@ def test_what_a_fenced_run_costs(card, kernels):
         print(f"{conditions.fence}: {(time.perf_counter() - start) / 20 * 1000:.2f} ms a call")
 
 
-@pytest.mark.parametrize(("poison", "word"), [("nan", 0xFFFFFFFF), ("huge", 0x7B7B7B7B), ("plain", None)])
+@pytest.mark.parametrize(("poison", "word"), [("nan", 0xFFFFFFFF), ("huge", 0x7B7B7B7B), ("plain", 0x3F3F3F3F)])
 def test_shared_memory_holds_the_poison_and_not_what_a_call_left(card, kernels, poison, word):
+    """Where other processes have the card in between, shared memory may be cleared: zeros, of which a few tries may be
+    full. What a call left is never there."""
     blocks = int(card.device.fingerprint["multiprocessors"]) * 8
     n = blocks * 4096
     buffers = (buffer("x", "input", 1), buffer("y", "output", n))
@@ -85,13 +88,16 @@ def test_shared_memory_holds_the_poison_and_not_what_a_call_left(card, kernels, 
         for entry in ("marks_shared", "shows_shared")
     }
     loaded, conditions = card.load(kernels), Conditions(poison=poison, seed=1)
-    marked = loaded.run(calls["marks_shared"], {"x": numbers(1)}, conditions)
-    assert (np.frombuffer(marked.outputs["y"], np.float32) == 42.0).all()
-    shown = loaded.run(calls["shows_shared"], {"x": numbers(1)}, conditions)
-    assert not any("not filled" in finding.detail for finding in shown.unchecked)
-    found = np.frombuffer(shown.outputs["y"], np.uint32)
-    expected = word or 0x3F3F3F3F
-    left = (np.frombuffer(shown.outputs["y"], np.float32) == 42.0).mean()
-    print(f"{poison}: {(found == expected).mean():.4f} of the words are poison, {left:.4f} are what a call left")
-    assert (found == expected).mean() > 0.99
-    assert left == 0.0
+    shares = []
+    for _ in range(TRIES):
+        marked = loaded.run(calls["marks_shared"], {"x": numbers(1)}, conditions)
+        assert (np.frombuffer(marked.outputs["y"], np.float32) == 42.0).all()
+        shown = loaded.run(calls["shows_shared"], {"x": numbers(1)}, conditions)
+        assert not any("not filled" in finding.detail for finding in shown.unchecked)
+        found = np.frombuffer(shown.outputs["y"], np.uint32)
+        assert np.isin(found, (word, 0)).all(), f"{poison}: neither poison nor cleared: {np.unique(found)[:8]}"
+        shares.append(float((found == word).mean()))
+        if shares[-1] > 0.99:
+            break
+    print(f"{poison}: {', '.join(f'{share:.4f}' for share in shares)} of the words are poison, the others are cleared")
+    assert shares[-1] > 0.99

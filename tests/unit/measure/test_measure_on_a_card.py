@@ -155,9 +155,13 @@ LINES = {
               ("  vendor_not_faster: the winner against cublas: 1.754× (1.750×", "7 x 4 over cuBLAS", 1.754)],
     "tests_run": [("1 failed, 94 passed, 1 xfailed in 38.05s", "tests passed", 94.0),
                   ("1 failed, 94 passed, 1 xfailed in 38.05s", "tests failed", 1.0),
-                  ("52 passed in 33.16s", "tests passed", 52.0)],
-    "exploits": [("88 pairs on cuda: {'caught, the same reason': 64, 'twin passed': 88, 'not caught': 3}",
-                  "hostile kernels not caught", 3.0)],
+                  ("52 passed in 33.16s", "tests passed", 52.0),
+                  ("52 passed, 14 warnings in 133.16s (0:02:13)", "tests failed", 0.0),
+                  ("52 passed in 33.16s", "tests skipped", 0.0),
+                  ("=== 3 skipped in 0.10s ===", "tests passed", 0.0),
+                  ("=== 3 skipped in 0.10s ===", "tests skipped", 3.0)],
+    "exploits": [("8 pairs on cuda: {'caught, another reason': 2, 'not caught': 3}", "hostile kernels not caught", 3.0),
+                 ("8 pairs on cuda: {'caught, another reason': 2, 'not caught': 3}", "caught, another reason", 2.0)],
     "validation_plain": [("median on cuda: {'wall': 0.591, 'judge_cpu': 0.4}", "one candidate, s", 0.591)],
     "fidelity": [("90 figures are judged, 3 further off than allowed", "figures judged", 90.0),
                  ("90 figures are judged, 3 further off than allowed", "figures further off than asked", 3.0)],
@@ -184,6 +188,13 @@ LINES = {
 def test_figures_are_read_off_what_benches_print(part: str, line: str, name: str, value: float | str) -> None:
     (figure,) = (f for p in PARTS if p.name == part for f in p.figures if f.name == name)
     assert card_summary.read(figure, f"before\n{line}\nafter") == [value]
+
+
+def test_no_number_is_none_only_where_the_part_came_to_its_end() -> None:
+    failed = next(f for p in PARTS if p.name == "tests_run" for f in p.figures if f.name == "tests failed")
+    assert card_summary.read(failed, "....\nF.") == []
+    assert card_summary.read(failed, "....\n1 failed, 3 passed in 2.00s") == [1.0]
+    assert card_summary.read(failed, "....\n4 passed in 2.00s") == [0.0]
 
 
 def test_trials_run_where_all_is_linked_but_torch(tmp_path: Path) -> None:

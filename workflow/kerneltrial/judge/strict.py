@@ -5,6 +5,9 @@ in every run, as may a wait for a block that a smaller card would start too late
 blocks, takes blocks and warps in other orders, and knows each byte that was never written. It looks at the cases that
 are cheap enough for it. A candidate that it cannot run, for an instruction that it does not know, needs a person's
 look: else one odd instruction would be all that it takes not to be looked at.
+
+Of what the card refused itself it says the cause: a card sees wrong numbers, a fault or no reply, and the `cpu` device
+which threads raced, which byte was never written and which address was not the kernel's.
 """
 
 from collections.abc import Iterable
@@ -19,6 +22,54 @@ from kerneltrial.records.validation import Invalid, Unchecked, Validated
 _SEES: Final = (
     "races between blocks, what hangs on their order, waits that may have no end, reads of what was never written"
 )
+_SHOWS: Final = frozenset(
+    {
+        Reason.WRONG_VALUES,
+        Reason.WRONG_NONFINITE,
+        Reason.PRECISION_LOSS,
+        Reason.INPUT_CHANGED,
+        Reason.GUARD_OVERWRITTEN,
+        Reason.DEVICE_FAULT,
+        Reason.HANG,
+    }
+)
+"""What a fault does that shows, whatever it is."""
+_HANGS_ON: Final = frozenset({Reason.OUTPUT_NOT_WRITTEN, Reason.NOT_DETERMINISTIC})
+"""Closer to it: what results hang on that they should not."""
+_CAUSES: Final = frozenset(
+    {
+        Reason.OUT_OF_BOUNDS,
+        Reason.MISALIGNED,
+        Reason.READ_ONLY_WRITTEN,
+        Reason.UNINITIALISED_READ,
+        Reason.SHARED_RACE,
+        Reason.GLOBAL_RACE,
+        Reason.BARRIER_DIVERGENCE,
+        Reason.DEADLOCK,
+        Reason.ENDLESS_LOOP,
+    }
+)
+"""What one thread did, and where."""
+_NEARER: Final = (_SHOWS, _HANGS_ON, _CAUSES)
+
+
+def with_cause(outcome: Invalid, strict: Validated | Invalid | Unchecked) -> Invalid:
+    """The card's refusal, by the reason that the `cpu` device has for it where that is at least as near to the cause.
+
+    Both details are kept, the card's first. The device's reason is the same whenever it looks; what a race shows on a
+    card may be another thing each time.
+    """
+    shown = _nearness(outcome.reason)
+    if not isinstance(strict, Invalid) or shown < 0 or _nearness(strict.reason) < max(shown, 1):
+        return outcome
+    detail = f"{outcome.detail}; on the cpu device, which runs the same PTX: {strict.detail}"
+    checks = (*outcome.checks, CPU_DEVICE)
+    return msgspec.structs.replace(outcome, reason=strict.reason, detail=detail, checks=checks)
+
+
+def _nearness(reason: Reason) -> int:
+    """0 for what shows, 2 for a cause; -1 for what is neither: a plan without a launch, a trap."""
+    return next((near for near, reasons in enumerate(_NEARER) if reason in reasons), -1)
 
 
 def with_word(

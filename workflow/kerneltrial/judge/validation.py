@@ -30,7 +30,7 @@ from kerneltrial.judge.outcomes import invalid, outcome_of, placed, review
 from kerneltrial.judge.ptx import read
 from kerneltrial.judge.screen import screen
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Sanitizes, Subject
-from kerneltrial.judge.strict import with_word
+from kerneltrial.judge.strict import with_cause, with_word
 from kerneltrial.judge.variants import Derived, derived
 from kerneltrial.records.build import Built
 from kerneltrial.records.case import Case
@@ -166,6 +166,8 @@ class Judge:
             looks = pool.submit(self._look_strictly, built, beside)
             outcome = self._judged(built, subject, further)
             strict, left_out = looks.result()
+        if isinstance(outcome, Invalid):
+            return with_cause(outcome, strict)
         return with_word(outcome, strict, left_out) if isinstance(outcome, Validated) else outcome
 
     def _judged(self, built: Built, subject: Subject, further: Further) -> ValidationOutcome:

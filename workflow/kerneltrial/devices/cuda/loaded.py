@@ -48,8 +48,7 @@ class CudaLoaded:
             unchecked += self._unfenced(conditions)
             laid = lay(self._context, call, given, conditions)
             try:
-                unchecked += _unscrubbed(self._context.scrub(poison_byte(conditions)))
-                self._launch(call, laid)
+                unchecked += self._launch(call, laid, poison_byte(conditions))
                 return _observed(call, laid, given, unchecked)
             finally:
                 laid.free()
@@ -81,15 +80,20 @@ class CudaLoaded:
         )
         return (Finding(reason=Reason.CHECK_ABSENT, detail=detail),)
 
-    def _launch(self, call: Call, laid: Laid) -> None:
+    def _launch(self, call: Call, laid: Laid, poison: int) -> tuple[Finding, ...]:
+        """Fill shared memory and launch, with nothing to be made ready in between: where another process has the card
+        for a moment, what lies in shared memory is cleared. Returns what is unchecked since it could not be filled.
+        """
         queue, addresses = self._context.queue, laid.addresses
         try:
             bound = [BoundLaunch(self._module, launch, addresses, queue.stream) for launch in call.launches]
+            unchecked = _unscrubbed(self._context.scrub(poison))
             for launch in bound:
                 launch.enqueue()
             laid.look()
         finally:
             queue.wait()
+        return unchecked
 
 
 def _unchecked(conditions: Conditions) -> tuple[Finding, ...]:
