@@ -18,4 +18,5 @@ if workflow.is_main_process:
         Path.cwd(),
         workflow.overwrite_configfiles,
         workflow.config_settings.replace_workflow_config,
+        sys.argv[1:],
     )

@@ -44,3 +44,27 @@ def test_what_snakemake_would_stumble_over_or_overlook_is_one_line(tmp_path: Pat
     assert str(ended.value).startswith("kerneltrial: config.yaml: ")
     assert told in str(ended.value)
     assert "\n" not in str(ended.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--cores 1 --config iterations=0 --config seed=2 -n", "--config stands 2 times"),
+        ("-C iterations=0 --cores 1 --config=seed=2", "give all values after one: --config iterations=... seed=..."),
+        ("-Citerations=0 -Cseed=2", "--config stands 2 times"),
+        ("--config iterations=3 seed=1 iterations=4 --cores 1", "--config gives iterations 2 values"),
+    ],
+)
+def test_words_that_snakemake_would_drop_without_a_word_are_refused(folder: Path, words: str, told: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        asked.look(folder, (), False, words.split())
+    assert told in str(ended.value)
+    assert "=0" not in str(ended.value), "a value may be a secret"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--config iterations=3 seed=1 --configfile part.yaml", "-c 1 -C seed=1", "--cores 1 --config=seed=1", "--config"],
+)
+def test_words_that_all_count_are_let_pass(folder: Path, words: str) -> None:
+    asked.look(folder, (), False, words.split())

@@ -3,8 +3,10 @@
 import datetime
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,15 +17,18 @@ from kerneltrial.store.printed import as_named, printed
 
 NAME = "config.yaml"
 _WHOLE = {"trial", "contract", "baseline", "cases", "oracle"}
+_OPTION = re.compile(r"--config(=|\Z)|-C")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def look(root: Path, further: Sequence[str | Path], replacing: bool) -> None:
+def look(root: Path, further: Sequence[str | Path], replacing: bool, words: Sequence[str] = ()) -> None:
     """End the process with one line where config.yaml cannot be read, or another whole config would be mixed into it.
 
-    `further` are the files of `--configfile`, `replacing` says whether `--replace-workflow-config` is given.
+    `further` are the files of `--configfile`, `replacing` says whether `--replace-workflow-config` is given; `words` are
+    the command line's, of which Snakemake drops some.
     """
     try:
+        _refuse_what_is_dropped(words)
         readable(root)
         if not replacing:
             _refuse_mixture(root, further)
@@ -59,6 +64,31 @@ def readable(root: Path) -> None:
 def stop(line: str) -> NoReturn:
     """End the process with a line."""
     sys.exit(f"kerneltrial: {printed(as_named(' '.join(line.split())))}")
+
+
+def _refuse_what_is_dropped(words: Sequence[str]) -> None:
+    """Snakemake takes the last of several `--config`, and of several values of a key, and says nothing of the others."""
+    lists = [list(_values(words, place)) for place in range(len(words)) if _OPTION.match(words[place])]
+    keys = Counter(value.partition("=")[0] for values in lists for value in values)
+    if len(lists) > 1:
+        together = " ".join(f"{key}=..." for key in keys)
+        raise InputProblem(
+            f"--config stands {len(lists)} times, and Snakemake takes the last one alone; give all values after one: "
+            f"--config {together}"
+        )
+    for key, times in keys.items():
+        if times > 1:
+            raise InputProblem(f"--config gives {key} {times} values, and Snakemake takes the last one; give one")
+
+
+def _values(words: Sequence[str], place: int) -> Iterator[str]:
+    """The values of the option `--config` at a place: those in its own word, or those that follow up to the next one."""
+    option = words[place]
+    own = option.removeprefix("--config=") if option.startswith("--config=") else option.removeprefix("-C")
+    if option != "--config" and own:
+        yield own
+    else:
+        yield from takewhile(lambda word: not word.startswith("-"), words[place + 1 :])
 
 
 def _refuse_mixture(root: Path, further: Sequence[str | Path]) -> None:

@@ -25,11 +25,29 @@ def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]
     """Return one line on an unknown key: the near one, or, where there is none or few are allowed, all of them."""
     node = _node(inspect.type_info(type_), document, tokens)
     fields = [field.encode_name for field in node.fields] if isinstance(node, inspect.StructType) else []
+    head, colon, value = key.partition(":")
+    if colon and head in fields:
+        return f"unknown key {key!r}: YAML wants a space after the colon; write {head}: {value}"
+    inner = _holders(key, node)
+    if inner:
+        places = " or ".join(f"{holder}: {{{key}: VALUE}}" for holder in inner)
+        return f"unknown key {key!r}: it stands inside another; write {places}, or --config '{inner[0]}={{{key}: VALUE}}'"
     near = difflib.get_close_matches(key, fields, n=1)
     if near and len(fields) > _FEW:
         return f"unknown key {key!r}; did you mean {near[0]!r}?"
     guess = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown key {key!r}{guess} allowed: {', '.join(fields)}"
+
+
+def _holders(key: str, node: inspect.Type | None) -> list[str]:
+    """The mappings of a document's top that have a key of this name."""
+    fields = node.fields if isinstance(node, inspect.StructType) else ()
+    parts = ((field.encode_name, _chosen(field.type, None)) for field in fields)
+    return [
+        name
+        for name, part in parts
+        if isinstance(part, inspect.StructType) and key in {inner.encode_name for inner in part.fields}
+    ]
 
 
 def absent(type_: Any, document: Any, tokens: Iterable[str | int]) -> list[str]:

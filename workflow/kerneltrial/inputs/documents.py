@@ -148,6 +148,8 @@ def explained(fault: msgspec.ValidationError, document: Any, type_: Any) -> str:
     if "=" in text and "must be" in text:  # a record's own rule, already one clear sentence
         return prefix + text
     hint = _comma_hint(value)
+    if value is None and tokens:
+        return f"{prefix}no value is given; allowed: {words or text}"
     shown = str(value) if isinstance(value, Decimal) else repr(value)
     return f"{prefix}{shown[:80]} is not allowed; allowed: {words or text}{hint}"
 
