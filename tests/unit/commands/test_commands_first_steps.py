@@ -92,7 +92,12 @@ def test_init_inside_a_clone_warns_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("word", "said"), [("verfy", "did you mean 'verify'?"), ("qqq", "`kerneltrial --help` lists the commands")]
+    ("word", "said"),
+    [
+        ("verfy", "did you mean 'verify'?"),
+        ("qqq", "there is no command 'qqq'; `kerneltrial --help`"),
+        ("help", "`kerneltrial COMMAND --help`"),
+    ],
 )
 def test_a_mistyped_command_is_told_the_near_one(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from kerneltrial.commands.usage import Parser, Version
 from kerneltrial.dag.graph import STAGES
 
 COMMANDS = {
@@ -30,13 +31,14 @@ COMMANDS = {
 _WITHOUT_A_TRIAL = ("init", "compare", "prices", "try", "rerun", "rocrate", "import")
 
 
-def parser(only: str = "") -> argparse.ArgumentParser:
+def parser(only: str = "") -> Parser:
     """The parser of all stages and commands; of one alone where `only` names it, as each job of a trial starts here."""
     shown = {only} if only in STAGES or only in COMMANDS else {*STAGES, *COMMANDS}
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="kerneltrial",
         description="A locked, evidence-keeping trial of one question: should we replace this kernel by that one?",
     )
+    top.add_argument("--version", action=Version, nargs=0, help="say which version is installed")
     kinds = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for stage, spec in ((name, spec) for name, spec in STAGES.items() if name in shown):
         one = kinds.add_parser(stage, help=f"stage: make the record {spec.record}.json")
@@ -62,11 +64,13 @@ def unknown_command(argv: Sequence[str]) -> str | None:
     known = (*STAGES, *COMMANDS)
     if not word or word.startswith("-") or word in known:
         return None
+    if word == "help":
+        return "there is no command 'help'; `kerneltrial COMMAND --help` explains one"
     import difflib  # only where a word is wrong
 
     near = difflib.get_close_matches(word, known, n=1)
-    guess = f"did you mean {near[0]!r}?" if near else "`kerneltrial --help` lists the commands"
-    return f"there is no command {word!r}; {guess}"
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    return f"there is no command {word!r}{guess}"
 
 
 def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:

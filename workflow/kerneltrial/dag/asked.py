@@ -24,8 +24,8 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 def look(root: Path, further: Sequence[str | Path], replacing: bool, words: Sequence[str] = ()) -> None:
     """End the process with one line where config.yaml cannot be read, or another whole config would be mixed into it.
 
-    `further` are the files of `--configfile`, `replacing` says whether `--replace-workflow-config` is given; `words` are
-    the command line's, of which Snakemake drops some.
+    `further` are the files of `--configfile`, `replacing` says whether `--replace-workflow-config` is given; `words`
+    are the command line's, of which Snakemake drops some.
     """
     try:
         _refuse_what_is_dropped(words)
@@ -67,7 +67,7 @@ def stop(line: str) -> NoReturn:
 
 
 def _refuse_what_is_dropped(words: Sequence[str]) -> None:
-    """Snakemake takes the last of several `--config`, and of several values of a key, and says nothing of the others."""
+    """Snakemake takes the last of several `--config`, and of several values of a key, without a word on the others."""
     lists = [list(_values(words, place)) for place in range(len(words)) if _OPTION.match(words[place])]
     keys = Counter(value.partition("=")[0] for values in lists for value in values)
     if len(lists) > 1:
@@ -82,7 +82,7 @@ def _refuse_what_is_dropped(words: Sequence[str]) -> None:
 
 
 def _values(words: Sequence[str], place: int) -> Iterator[str]:
-    """The values of the option `--config` at a place: those in its own word, or those that follow up to the next one."""
+    """The values of the option `--config` at a place: one in its own word, or those that follow up to the next."""
     option = words[place]
     own = option.removeprefix("--config=") if option.startswith("--config=") else option.removeprefix("-C")
     if option != "--config" and own:

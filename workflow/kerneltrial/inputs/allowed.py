@@ -31,7 +31,9 @@ def unknown_key(key: str, type_: Any, document: Any, tokens: Iterable[str | int]
     inner = _holders(key, node)
     if inner:
         places = " or ".join(f"{holder}: {{{key}: VALUE}}" for holder in inner)
-        return f"unknown key {key!r}: it stands inside another; write {places}, or --config '{inner[0]}={{{key}: VALUE}}'"
+        return (
+            f"unknown key {key!r}: it stands inside another; write {places}, or --config '{inner[0]}={{{key}: VALUE}}'"
+        )
     near = difflib.get_close_matches(key, fields, n=1)
     if near and len(fields) > _FEW:
         return f"unknown key {key!r}; did you mean {near[0]!r}?"
