@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = arguments.dispatch(given, Path.cwd())
         _log(given, "done")
+        _say_what_was_printed()
         return status
     except KeyboardInterrupt:
         return 130
@@ -47,6 +48,16 @@ def _stopped(given: argparse.Namespace, problem: Problem) -> int:
     _log(given, line)
     print(f"kerneltrial: {line}", file=sys.stderr)
     return 3
+
+
+def _say_what_was_printed() -> None:
+    """One line on what an oracle printed in a command that keeps no log, such as doctor."""
+    heard = sys.modules.get("kerneltrial.inputs.heard")  # no oracle ran where it is absent
+    if heard is not None:
+        text, size, lines = heard.HEARD.taken()
+        if size:
+            first = printed(text.decode(errors="replace").split("\n")[0])[:200]
+            print(f"kerneltrial: {heard.amount(size, lines)}; the first: {first!r}", file=sys.stderr)
 
 
 def _log(given: argparse.Namespace, line: str) -> None:

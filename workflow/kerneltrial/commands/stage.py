@@ -8,6 +8,7 @@ from kerneltrial.dag import graph, guard
 from kerneltrial.inputs.config import Config, check_files
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.problem import Problem
+from kerneltrial.store.files import write_atomic
 
 _RELOCK = "mend it, try `kerneltrial rehearse`, then `kerneltrial lock --new`"
 
@@ -33,9 +34,14 @@ def run(given: argparse.Namespace, root: Path) -> int:
         _prepare(given, config, root)
     from kerneltrial.stages.running import run_stage
 
+    kept = root / graph.printed_path(config.trial, given.command, iteration)
     try:
         path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
+        told = _keep_printed(kept)
+        if told:
+            print(f"kerneltrial: {given.command}: {told}: {kept.relative_to(root)}", file=sys.stderr)
     except Problem as problem:
+        _keep_printed(kept)
         if given.command == "qualify" and problem.is_of_what_is_locked:
             raise InputProblem(f"{problem}; it is locked: {_RELOCK}") from None
         raise
@@ -55,6 +61,21 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
         print("\n".join(verdict(config.trial, root)))
     return 0
+
+
+def _keep_printed(path: Path) -> str:
+    """Write what the oracle printed beside the stage's log, in place of what it printed before; in words how much."""
+    from kerneltrial.inputs.heard import HEARD, amount
+
+    text, size, lines = HEARD.taken()
+    try:
+        if size:
+            write_atomic(path, text)
+        else:
+            path.unlink(missing_ok=True)
+    except (OSError, Problem):  # the stage itself is done, or says what stopped it
+        return ""
+    return amount(size, lines)
 
 
 def _code_digest(stage: str) -> str:

@@ -144,6 +144,11 @@ def fragment_path(trial: str, stage: str, iteration: int = 0) -> str:
     return f"{results(trial)}/journal/{stage}" + (f"-{iteration:04d}" if STAGES[stage].loop else "") + ".jsonl"
 
 
+def printed_path(trial: str, stage: str, iteration: int = 0) -> str:
+    """The file, beside the stage's log, with what the oracle printed in it; absent where it printed nothing."""
+    return f"{results(trial)}/logs/{stage}" + (f"-{iteration:04d}" if STAGES[stage].loop else "") + ".oracle.txt"
+
+
 def ledger_path(trial: str, stage: str) -> str:
     return f"{results(trial)}/ledger/{stage}.jsonl"
 

@@ -2,7 +2,8 @@
 
 The file defines ``oracle(inputs, dims)`` and may define ``terms(inputs, dims)``; both get inputs by name (values of
 floats as they are, bfloat16 as float32) and dimensions by name, and return a mapping from output to array. `terms`
-gives the sum of absolute terms behind each element: the scale of honest rounding where terms cancel.
+gives the sum of absolute terms behind each element: the scale of honest rounding where terms cancel. What it prints is
+kept aside (`inputs/heard.py`).
 """
 
 import importlib.machinery
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from kerneltrial.inputs.contracts import array_shapes
 from kerneltrial.inputs.dtypes import is_float, widen
+from kerneltrial.inputs.heard import HEARD
 from kerneltrial.inputs.patience import TookTooLongError, limited
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.contract import Array, Contract
@@ -73,8 +75,9 @@ class Oracle:
             except TookTooLongError:
                 raise InputProblem(_too_long(f"{self.path}: {name}()", case, dimensions, seconds)) from None
 
-        outputs = asked.outputs(called(self._oracle, "oracle"))
-        return Answer(outputs, {} if self._terms is None else asked.terms(called(self._terms, "terms")))
+        with HEARD.aside():
+            outputs = asked.outputs(called(self._oracle, "oracle"))
+            return Answer(outputs, {} if self._terms is None else asked.terms(called(self._terms, "terms")))
 
 
 def limit_s(shapes: Mapping[str, tuple[int, ...]]) -> float:
@@ -99,7 +102,8 @@ def load(path: Path) -> Oracle:
         content = path.read_bytes()
     except OSError as fault:
         raise InputProblem(f"{path}: cannot be read ({fault.strerror}); config key oracle") from None
-    module = _module(path, content)
+    with HEARD.aside():
+        module = _module(path, content)
     functions = [getattr(module, name, None) for name in ("oracle", "terms")]
     if not callable(functions[0]) or not (functions[1] is None or callable(functions[1])):
         raise InputProblem(f"{path}: defines no function oracle(inputs, dims)")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from kerneltrial.inputs import oracle
+from kerneltrial.inputs.heard import HEARD
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import TrialInputs, check_oracle
 from kerneltrial.sandbox import libc
@@ -25,6 +26,11 @@ def check_apart(path: Path, inputs: TrialInputs, folder: Path, seconds: float = 
     InputProblem
         What is wrong with its answer; or it gave none in time, or ended the process.
     """
+    with HEARD.aside():  # the child's descriptors are those of this block
+        _check_apart(path, inputs, folder, seconds)
+
+
+def _check_apart(path: Path, inputs: TrialInputs, folder: Path, seconds: float) -> None:
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's threads hold no lock that the child takes
