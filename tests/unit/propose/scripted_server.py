@@ -117,6 +117,23 @@ def serving(*answers: Answer) -> Iterator[Server]:
         server.http.server_close()
 
 
+@contextlib.contextmanager
+def endless(start: bytes, again: bytes) -> Iterator[str]:
+    """The URL of a server that reads nothing, sends `start`, and then `again` for as long as anybody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(start)
+                    while True:
+                        connection.sendall(again)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+
+
 def closed_port() -> int:
     """A port of loopback on which nobody listens."""
     with socket.socket() as sock:

@@ -29,7 +29,7 @@ def test_a_model_that_is_served_gives_a_draft(tmp_path: Path) -> None:
     model = Model(effort="low", max_output_tokens=4000, budget_calls=1)
     budget = Budget(model, listed_prices(model.name, "2026-12-01"))
     live = Live(
-        Exchanges(tmp_path / "replies"), budget, Diary(lambda event: None, lambda request: 0),
+        Exchanges(tmp_path / "replies"), budget, Diary(lambda event: None, dict),
         lambda: poster(model, key_of(model)),
     )  # fmt: skip
     drafts, usage = Asking(live, budget, ("cuda_cpp",), Objects(tmp_path / "objects")).ask([PROMPT], 0)

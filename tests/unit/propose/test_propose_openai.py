@@ -1,7 +1,7 @@
 """The proposer `openai` against a real server on loopback: every row of DESIGN.md section 5."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -61,9 +61,11 @@ class Desk:
     prices: ModelPrices = PRICES
 
     def live(self) -> Live:
-        def unanswered(request: str) -> int:
-            kinds = [e["event"] for e in self.events if e["request"] == request]
-            return kinds.count("sent") - kinds.count("answered") - kinds.count("refused")
+        def unanswered() -> dict[str, int]:
+            kinds: dict[str, list[str]] = {}
+            for event in self.events:
+                kinds.setdefault(event["request"], []).append(event["event"])
+            return {r: k.count("sent") - k.count("answered") - k.count("refused") for r, k in kinds.items()}
 
         return Live(
             Exchanges(self.folder / "replies"),
@@ -264,6 +266,65 @@ def test_without_usage_the_worst_case_is_charged(desk):
     assert len(sent) * 0.9 < usage.input_tokens
 
 
+ODD_USAGE = {
+    "no number": float("nan"),
+    "infinite": float("inf"),
+    "negative": -5,
+    "half a token": 0.5,
+    "true": True,
+    "a text": "7",
+    "beyond all": 10**40,
+}
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+@pytest.mark.parametrize("name", ODD_USAGE)
+def test_a_usage_that_can_be_none_is_charged_at_its_worst_and_the_answer_is_used(desk, api, name):
+    """Servers in Python write NaN, which is no JSON; the answer was paid for and is not asked for again."""
+    usage = {"input_tokens": 10, "prompt_tokens": 10, "output_tokens": ODD_USAGE[name], "total_tokens": -1}
+    usage["completion_tokens"] = usage["output_tokens"]
+    with serving(responses(TEXT, usage=usage) if api == "responses" else chat(TEXT, usage=usage)) as server:
+        one = desk(server, api, max_output_tokens=1234)
+        drafts, counted = one.ask()
+        again, _ = one.ask()
+    assert isinstance(drafts[0], Draft)
+    assert (counted.output_tokens, again, len(server.seen)) == (1234, drafts, 1)
+
+
+def test_details_that_are_no_part_of_the_whole_charge_no_less(desk):
+    details = {"cached_tokens": 10**9, "cache_write_tokens": -4}
+    usage = {"input_tokens": 1000, "input_tokens_details": details, "output_tokens": 500,
+             "output_tokens_details": {"reasoning_tokens": 10**9}}  # fmt: skip
+    with serving(responses(TEXT, usage=usage)) as server:
+        _, counted = desk(server).ask()
+    assert (counted.input_tokens, counted.cached_tokens, counted.cache_write_tokens) == (1000, 1000, 0)
+    assert (counted.output_tokens, counted.reasoning_tokens) == (500, 500)
+
+
+def test_an_answer_that_is_no_utf8_is_an_attempt(desk):
+    broken = Answer(responses(TEXT).body.replace(b"Wider", b"Wid\xff\xc3r"))
+    with serving(broken) as server:
+        drafts, _ = desk(server).ask()
+    assert drafts[0].origin.hypothesis == "Wid\ufffd\ufffdr loads."
+
+
+def test_the_journal_says_which_model_answered(desk):
+    with serving(responses(TEXT, model="another-model-2026"), responses(TEXT, model={"a": KEY})) as server:
+        one = desk(server)
+        one.ask(count=2)
+    assert [event["model"] for event in one.events if event["event"] == "answered"] == [
+        "another-model-2026",
+        "{'a': '[secret]'}",
+    ]
+
+
+def test_equal_answers_under_one_id_are_two_that_were_paid_for(desk):
+    with serving(responses(TEXT, id="resp_1")) as server:
+        drafts, usage = desk(server).ask(count=2)
+    assert drafts[0] == drafts[1]
+    assert (len(server.seen), usage.output_tokens, len(set(usage.requests))) == (2, 1000, 2)
+
+
 def test_reasoning_that_only_the_total_counts_is_charged(desk):
     usage = {"prompt_tokens": 14, "completion_tokens": 6, "total_tokens": 1486,
              "completion_tokens_details": {"reasoning_tokens": 1466}}  # fmt: skip
@@ -461,6 +522,64 @@ def test_a_try_that_was_lost_counts_at_its_worst(desk):
     assert drafts[0].reason is Reason.BUDGET_SPENT
     assert (len(server.seen), usage.requests) == (2, ())
     assert isinstance(next(iter(Exchanges(one.folder / "replies").all())).outcome, Withheld)
+
+
+class Killed(BaseException):
+    """What ends a process at once, for a test."""
+
+
+@pytest.mark.parametrize("moment", ["sent", "before it is kept", "answered"])
+def test_a_kill_while_an_answer_is_paid_for_is_counted_and_pays_no_answer_twice(desk, moment, monkeypatch):
+    """What was not stored counts at its worst when the same is asked again; what was stored is found."""
+
+    def note(event):
+        if event["event"] == "answered":
+            raise Killed
+        one.events.append(event)
+        if event["event"] == moment:
+            raise Killed
+
+    with serving(responses(TEXT)) as server:
+        one = desk(server, max_output_tokens=10_000)
+        with monkeypatch.context() as patch:
+            live = one.live()
+            if moment == "before it is kept":
+                patch.setattr(Exchanges, "keep", lambda self, exchange: (_ for _ in ()).throw(Killed))
+            else:
+                live = replace(live, diary=Diary(note, live.diary.unanswered))
+            with pytest.raises(Killed):
+                live.answer(request_of(one.model, PROMPT, reply_schema(LANGUAGES), 0))
+        sent = len(server.seen)
+        one.ask()
+        assert len(server.seen) == sent + (moment != "answered")
+    live = one.live()
+    (kept,) = live.exchanges.all()
+    assert kept.outcome.lost == (moment != "answered")
+    used = live.budget.used(live.exchanges.all())
+    worst = live.budget.worst(kept.request)
+    assert used.tokens == 1500 + (worst.tokens if moment != "answered" else 0)
+
+
+def test_tries_of_a_question_that_was_given_up_count_too(desk):
+    """After a kill, `ask-again` asks anew: what was lost before may have been charged all the same."""
+    with serving(responses(TEXT)) as server:
+        one = desk(server, budget_calls=2)
+        one.events.append({"request": "f" * 64, "event": "sent", "try": 1})
+        drafts, _ = one.ask()
+        assert isinstance(drafts[0], Draft)
+        drafts, _ = one.ask(first=1)
+        assert drafts[0].reason is Reason.BUDGET_SPENT
+    assert len(server.seen) == 1
+
+
+def test_what_is_no_reply_of_the_api_counts_as_it_may_have_been_paid_for(desk):
+    with serving(Answer(b"data: {}\n\n")) as server:
+        one = desk(server, budget_calls=2)
+        for _ in range(2):
+            with pytest.raises(ProposerProblem, match="no reply of the API"):
+                one.ask()
+        drafts, _ = one.ask()
+    assert (drafts[0].reason, len(server.seen), one.kinds) == (Reason.BUDGET_SPENT, 2, ["sent", "lost"] * 2)
 
 
 def test_answers_that_are_no_longer_in_force_are_still_counted(desk):

@@ -1,5 +1,6 @@
 """What the propose stage hands to a language model's proposer: prompts from records, replies, journal, budget."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from kerneltrial.store import journal
 from kerneltrial.store.canonical import decode
 
 REPLIES = "replies"
+_TRIES = {"sent": 1, "answered": -1, "refused": -1}  # what each event adds to the tries that got no answer
 
 
 def ask_model(job: Job, lock: Lock, iterations: Sequence[Iteration]) -> tuple[list[Draft | Unusable], ModelUsage]:
@@ -70,9 +72,12 @@ def _live(job: Job, budget: Budget) -> Live:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         journal.append(fragment, {"stage": "propose", "iteration": job.iteration, "at": when, **event})
 
-    def unanswered(request: Digest) -> int:
-        events = [line.event.get("event") for line in journal.read(fragment) if line.event.get("request") == request]
-        return events.count("sent") - events.count("answered") - events.count("refused")
+    def unanswered() -> Counter[Digest]:
+        tries = Counter[Digest]()
+        for path in sorted(fragment.parent.glob("propose-*.jsonl")):
+            for event in (line.event for line in journal.read(path)):
+                tries[str(event.get("request"))] += _TRIES.get(str(event.get("event")), 0)
+        return tries
 
     return Live(
         Exchanges(job.folder / REPLIES),

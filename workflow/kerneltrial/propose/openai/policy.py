@@ -68,7 +68,8 @@ def refusal_of(status: int, headers: Mapping[str, str], body: str) -> Refusal:
     inner = inner if isinstance(inner, dict) else {"message": inner}
     kind = str(inner.get("type") or "")[:100]
     code = str(inner.get("code") or kind)[:100]
-    message = " ".join(str(inner.get("message") or body).split())[:200]
+    elsewhere = headers.get("elsewhere", "")
+    message = f"it sends on to {elsewhere}" if elsewhere else " ".join(str(inner.get("message") or body).split())[:200]
     return Refusal(status, message, code, headers.get("retry-after", ""), kind)
 
 
@@ -105,6 +106,8 @@ def decide(refusal: Refusal, tried: int, now: datetime, model: Model) -> Wait | 
         return Stop(f"{where}: refuses the key in {model.key_variable} ({said}); set a valid one, then {again}")
     if status == 404:
         return Stop(f"{where}: knows no model {model.name!r} or not this API ({said}); correct model.name or model.api")
+    if 300 <= status < 400:
+        return Stop(f"{where}: is not where the model answers ({said}); set model.base_url to where it does")
     if status and status not in _AGAIN and status < 500:
         return Stop(f"{where}: refuses the request ({said}); {_remedy(refusal.message)}")
     wait = _wait(refusal, tried, now)

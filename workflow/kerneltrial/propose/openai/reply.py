@@ -1,5 +1,6 @@
 """From a server's raw answer to a draft and to what is charged. The answer is untrusted: nothing of it raises."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def read_reply(exchange: Exchange) -> Reply:
         return Reply("", f"the answer is longer than {len(answered.body)} bytes", worst)
     if answered.status != 200:
         return Reply("", _filtered(answered.body), Tokens())
-    document = _object(_json(answered.body))
+    document = _object(_envelope(answered.body))
     tokens = _tokens(_object(document.get("usage"))) or worst
     text, problem = _responses(document) if request.api == "responses" else _chat(document)
     return Reply(text, problem, tokens)
@@ -71,8 +72,13 @@ def draft_in(reply: Reply, languages: Sequence[str], parents: Sequence[Digest] =
 
 def is_reply(body: str) -> bool:
     """Whether a body could be an answer of either API at all; else something other than a model has answered."""
-    document = _json(body)
+    document = _envelope(body)
     return isinstance(document, dict) and ("output" in document or "choices" in document or "error" in document)
+
+
+def model_in(body: str) -> str:
+    """The model that an answer says it comes from; empty where it does not say."""
+    return str(_object(_envelope(body)).get("model") or "")
 
 
 def _candidates(text: str) -> list[str]:
@@ -88,6 +94,18 @@ def _json(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return None
+
+
+def _envelope(body: str) -> Any:
+    """What a server answered. Python's servers write NaN, which is no JSON: that figure is not told then."""
+    found = _json(body)
+    if found is None:
+        try:
+            found = json.loads(body, parse_constant=lambda _: None)
+            json.dumps(found, ensure_ascii=False).encode()  # half a character, which no record can hold
+        except (ValueError, RecursionError):
+            return None
+    return found
 
 
 def _responses(document: dict[str, Any]) -> tuple[str, str]:
