@@ -8,6 +8,7 @@ from typing import Any
 from kerneltrial.propose.prompt.attempts import WAS_RIGHT, Read, Told
 from kerneltrial.propose.prompt.directive import Directive
 from kerneltrial.propose.prompt.occupancy import occupancy_sentence
+from kerneltrial.propose.prompt.quoted import one_line
 from kerneltrial.propose.search.card import Card
 from kerneltrial.records.lock import Lock
 from kerneltrial.records.residency import AsStated
@@ -128,8 +129,8 @@ def _reason(attempt: Told) -> str:
 
 def _line(attempt: Told) -> str:
     """One attempt in one line, whatever its texts hold."""
-    hypothesis = " ".join(attempt.origin.hypothesis.split())
-    detail = " ".join(attempt.detail.split()) if attempt.failed else ""
+    hypothesis = one_line(attempt.origin.hypothesis)
+    detail = one_line(attempt.detail) if attempt.failed else ""
     words = [f"[{attempt.origin.pattern}]", _state(attempt), *([f"- {detail}"] if detail else [])]
     return f"{attempt.number}. {' '.join(words)[:ONE_LINE]} | {hypothesis[:ONE_LINE] or 'no hypothesis'}"
 

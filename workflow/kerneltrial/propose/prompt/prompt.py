@@ -18,6 +18,7 @@ from kerneltrial.propose.history import Iteration
 from kerneltrial.propose.prompt.attempts import Read, told
 from kerneltrial.propose.prompt.directive import direct
 from kerneltrial.propose.prompt.learnt import Showing, learnt, plan_text
+from kerneltrial.propose.prompt.quoted import fenced, one_line
 from kerneltrial.propose.prompt.scrub import scrub
 from kerneltrial.propose.search.card import card_of
 from kerneltrial.records.case import Case
@@ -164,7 +165,7 @@ def _scrubbed(known: Known, text: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -172,6 +173,8 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # it is text for a model, and no page
     )
+    environment.filters |= {"fenced": fenced, "one_line": one_line}
+    return environment
 
 
 def _rendered(name: str, **values: object) -> str:

@@ -10,11 +10,12 @@ SECRET = "[secret]"
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST = 12  # a shorter value would be found in ordinary text
 _SHAPES = (
-    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL),
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^`]*?-----END [A-Z ]*PRIVATE KEY-----"),  # within one quotation
     re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
     re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
     re.compile(r"\bAKIA[A-Z0-9]{16}\b"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+"),
+    re.compile(r"(?<=://)[^/@\s:]+:[^/@\s]+(?=@)"),  # user and password of an address
     re.compile(r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{12,}=*"),
 )
 # absolute paths below the roots that hosts use; what is kept is the file's own name
