@@ -85,10 +85,10 @@ class Empty:
 
 def graph_of(timed: Timed, parts: Sequence[Part], before: Sequence[Part] = ()) -> Graph:
     """Sweep, then `before`; event, `parts`, event."""
-    queue = timed.context.queue
+    queue, sweep = timed.context.queue, timed.context.sweep  # made here: no memory while a graph is captured
 
     def enqueue() -> None:
-        timed.context.sweep.enqueue()
+        sweep.enqueue()
         for part in before:
             part()
         queue.record_node(queue.start)

@@ -7,8 +7,8 @@ Nothing of the trial's clocks is used: kernels are launched one by one on a stre
 captured into a graph (`graph`), and records are read here: a plan of two launches took longer on a stream. A cold call
 follows a sweep of the L2, all of them put on the stream at once; `alone` are cold calls of which each is waited for, as
 a trial's are (`cold_trains.py` looks at the difference). Where buffers happen to lie in memory makes a difference, so
-each plan is seen on a few sets of buffers: figures are the medians over these, warm and cold, in microseconds, and how
-far they lie apart.
+each plan is seen on a few sets of buffers, by a profiler too: figures are the medians over these, warm and cold, in
+microseconds, and how far they lie apart. A plan of more than 500 us is called fewer times.
 """
 
 import argparse
@@ -27,8 +27,10 @@ from kerneltrial.devices.cuda.memory import Guarded, given_bytes, settle
 from kerneltrial.devices.cuda.probe import probe
 from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
 
-WARM_UP, TIMED, PROFILED, PLACEMENTS = 20, 60, 12, 3
+WARM_UP, TIMED, TIMED_LONG, PLACEMENTS = 20, 60, 15, 3
+LONG_US = 500.0
 SETS = 2  # as in fidelity.py
+BEFORE, PROFILED = SETS * (SETS + 1), 4  # calls under a profiler: each pairing of inputs and outputs once, then these
 
 
 class Records:
@@ -114,18 +116,22 @@ def span_us(records: list[tuple[int, int]]) -> float:
 def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> dict[str, tuple[float, float]]:
     """Median warm and cold span of the plan in microseconds, launched on a stream and in a graph."""
     each, queue = plan.each, context.queue
+    for _ in range(WARM_UP):
+        plan.run()
+    queue.wait()
+    calls = TIMED_LONG if span_us(records.taken()[-each:]) > LONG_US else TIMED
 
     def warm() -> None:
-        for _ in range(TIMED):
+        for _ in range(calls):
             plan.run()
 
     def cold() -> None:
-        for _ in range(TIMED):
+        for _ in range(calls):
             sweep.enqueue()
             plan.run()
 
     def alone() -> None:
-        for _ in range(TIMED):
+        for _ in range(calls):
             with queue.held():
                 sweep.enqueue()
                 plan.run()
@@ -147,12 +153,10 @@ def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> 
         work()
         queue.wait()
         found, own = records.taken(), before + each
-        if len(found) != TIMED * own:
-            raise Unequal(f"{len(found)} records for {TIMED} calls of {own} launches")
+        if len(found) != calls * own:
+            raise Unequal(f"{len(found)} records for {calls} calls of {own} launches")
         return median(span_us(found[i + before : i + own]) for i in range(0, len(found), own))
 
-    for _ in range(WARM_UP):
-        plan.run()
     told = {"stream": (spans(together(warm), 0), spans(together(cold), 1))}
     graphs = [queue.graph(work) for work in (warm, cold)]
     graphs[0].launch()
@@ -189,10 +193,11 @@ def main() -> None:
     told = {}
     for subject in subjects():
         stream, module = context.queue.stream, modules[subject.source]
-        plans = [Plan(subject, module, stream) for _ in range(1 if records is None else PLACEMENTS)]
+        plans = [Plan(subject, module, stream) for _ in range(PLACEMENTS)]
         if records is None:
-            for _ in range(PROFILED):
-                plans[0].run()
+            for plan in plans:
+                for _ in range(BEFORE + PROFILED):
+                    plan.run()
             context.queue.wait()
         else:
             told[subject.name] = over_placements([seen(plan, sweep, records, context) for plan in plans])

@@ -40,6 +40,7 @@ class FakeCard:
         self.effects: dict[str, Callable[[list[int]], None]] = {}
         self.now_us = 1000.0
         self.recording: list[Any] | None = None
+        self.recording_slows_cold = 1.0  # how many times as long a kernel behind a sweep takes while CUPTI records
         self.version = 13_000
         self.launched: list[str] = []
         self.configurations: list[Any] = []
@@ -69,6 +70,8 @@ class FakeCard:
 
     # memory
     def cuMemAlloc(self, nbytes: int) -> tuple[Any, ...]:
+        if self._captured is not None:
+            return real.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0
         block = ctypes.create_string_buffer(nbytes + 512)
         address = -(-ctypes.addressof(block) // 256) * 256
         self._memory[address] = block
@@ -206,6 +209,8 @@ class FakeCard:
 
         def work(gap: float) -> None:
             us = self.durations[name] * (1 + (self.cold - 1) * self._missing * (name != "main"))
+            if self.recording is not None and self._missing:
+                us *= self.recording_slows_cold
             if self._after_event and gap == GRAPH_GAP_US:
                 gap += self.event_gap_us
             elif self._cold_code:

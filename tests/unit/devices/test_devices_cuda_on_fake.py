@@ -11,6 +11,7 @@ from cuda import bindings as cuda_bindings
 from fake_card import GRAPH_GAP_US, FakeCard, FakeCublasLt, FakeCupti
 
 from kerneltrial.devices.cuda import activity, cold_clock, cupti_clock, energy, memory, timing, vendors
+from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.launches import Module
 from kerneltrial.devices.cuda.memory import Guarded
 from kerneltrial.devices.device import Binary, Conditions, Refused, TimingRequest
@@ -177,7 +178,22 @@ def test_a_plans_span_holds_its_memset_and_the_gaps_within(card, cupti):
 def test_auto_takes_cupti_where_it_agrees_and_says_so(card, cupti):
     samples = timed(card, call_of("slow"), call_of("fast"), "auto")
     assert samples.clock == "cupti"
-    assert "agree" in samples.device_state["clock_choice"]
+    choice = samples.device_state["clock_choice"]
+    warm, cold = choice.split("; cold: ")
+    assert warm.startswith("cupti and graph agree, us a call: a 12.0")
+    assert cold.startswith("a 18.0")
+    assert cold.count(" | ") == 3
+
+
+@pytest.mark.parametrize(("slows", "clock"), [(1.02, "cupti"), (1.07, "graph"), (0.8, "graph")])
+def test_auto_leaves_cupti_where_it_reads_cold_calls_otherwise_than_graphs(card, cupti, slows, clock):
+    card.recording_slows_cold = slows
+    samples = timed(card, call_of("slow"), call_of("fast"), "auto")
+    assert samples.clock == clock
+    if clock == "graph":
+        assert "us for a cold call of a where a graph needs 18.250 us" in samples.device_state["clock_choice"]
+    assert card.recording is None
+    assert median(samples.cold_us["a"]) == pytest.approx(18.0 * 1.02 if clock == "cupti" else 18.25, abs=0.07)
 
 
 def test_auto_leaves_cupti_where_recording_stretches_a_plan(card, cupti):
@@ -219,6 +235,14 @@ def test_a_kernels_lost_record_is_noticed_and_a_fills_is_none_of_the_readings(ca
         return
     with pytest.raises(Refused, match="records of kernels"):
         timed(card, call_of("slow"), call_of("fast"), "cupti")
+
+
+def test_no_memory_is_had_while_a_graph_is_captured_so_a_sweep_is_made_before(card):
+    context = card.context()
+    with pytest.raises(CudaError, match="STREAM_CAPTURE_UNSUPPORTED from cuMemAlloc"):
+        context.queue.graph(lambda: context.sweep.enqueue())
+    context.sweep.enqueue()
+    context.queue.graph(context.sweep.enqueue).free()
 
 
 def test_auto_without_cupti_is_the_graph(card):
