@@ -62,6 +62,11 @@ def moved_to(pool: Pool, log_ratio: float) -> list[Process]:
     return [process.scaled(by) for process in pool]
 
 
+def turned(pool: Pool) -> list[Process]:
+    """The pool, had baseline and candidate changed places; the noise stays that of what was the baseline."""
+    return [replace(process, rounds=tuple(-value for value in process.rounds)) for process in pool]
+
+
 @dataclass(frozen=True)
 class Trial:
     """One confirmation: its figures, what its timings took by the clock, and how long the card worked for them."""

@@ -1,6 +1,6 @@
 """How often is a difference that is noise called a win, and how often is a real one told?
 
-    PYTHONPATH=workflow python tests/bench/false_alarms.py [pool.json.gz]
+    PYTHONPATH=workflow python tests/bench/false_alarms.py [pool.json.gz] [--draws 20000]
 
 Draws confirmations from the processes that `process_pool.py` recorded on a card, or, without a pool, from made-up ones
 with the noise that was measured on an H200 (A/A medians over processes: 0.03 %; DESIGN.md section 4). Each is judged by
@@ -21,7 +21,7 @@ from math import inf, log
 from pathlib import Path
 from random import Random
 
-from drawn_trials import Pool, Process, best_of, moved_to, trials, truth
+from drawn_trials import Pool, Process, best_of, moved_to, trials, truth, turned
 
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.terms import Policy
@@ -78,10 +78,28 @@ def figures_of(pools: Mapping[str, Pool], seed: int = 2, draws: int = 500) -> di
     return found
 
 
+def at_the_boundary(pools: Mapping[str, Pool], draws: int, seed: int = 3) -> dict[str, tuple[float, float]]:
+    """By pair: shares of draws that pass though the truth is the minimum effect, and whose interval holds it."""
+    effect = log(1 + float(Policy().minimum_effect))
+    told = {}
+    for name, pool in pools.items():
+        for way, pair in ((name, pool), (f"{name}, turned round", turned(pool))):
+            drawn = list(trials(moved_to(pair, effect), draws, seed, PROTOCOL))
+            told[way] = (sum(t.passes for t in drawn) / draws, sum(t.covers(effect) for t in drawn) / draws)
+    return told
+
+
+def _with_interval(share: float, draws: int) -> str:
+    half = 1.96 * (share * (1 - share) / draws) ** 0.5
+    return f"{share:.4f} ({max(0.0, share - half):.4f} to {min(1.0, share + half):.4f})"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pool", nargs="?", type=Path)
-    given = parser.parse_args().pool
+    parser.add_argument("--draws", type=int, default=0)
+    arguments = parser.parse_args()
+    given, draws = arguments.pool, arguments.draws
     pools = recorded(given) if given else made_up()
     print(given or "made-up processes, 0.03 % from one to the next")
     bad = 0
@@ -89,6 +107,10 @@ def main() -> int:
         missed = not low <= figure <= high
         bad += missed
         print(f"{'!' if missed else ' '} {name:42s} {figure:8.4g}   asked: {low:g} to {high:g}")
+    if draws:
+        print(f"at the boundary, {draws} draws each: share that passes; share whose interval holds the truth")
+        for name, (passes, holds) in at_the_boundary(pools, draws).items():
+            print(f"  {name:24s} {_with_interval(passes, draws)}   {_with_interval(holds, draws)}")
     return 1 if bad else 0
 
 

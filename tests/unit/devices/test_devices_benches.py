@@ -117,6 +117,19 @@ def test_a_plan_is_witnessed_as_it_is_launched_on_a_stream_and_in_a_graph(monkey
     assert told["alone"] == pytest.approx((5.0 + LAUNCH_GAP_US, 6.5 + LAUNCH_GAP_US), abs=0.07)
 
 
+@pytest.mark.parametrize(("us", "calls"), [(12.0, 60), (600.0, 15)])
+def test_a_long_plan_is_witnessed_fewer_times(monkeypatch, us, calls):
+    card, one = card_and_recorder(monkeypatch)
+    card.durations["slow"] = us
+    context, _, plan = on_card(card, ("slow",))
+    witnessed = SimpleNamespace(each=1, run=lambda: plan.enqueue(0))
+    taken = SimpleNamespace(taken=lambda: [(record.start_ns, record.end_ns) for record in one.drain()])
+    one.start()
+    fidelity_witness.seen(witnessed, context.sweep, taken, context)
+    ways = 6  # on a stream and in a graph, warm and cold, the warm graph once before, and alone
+    assert card.launched.count("slow") == fidelity_witness.WARM_UP + ways * calls
+
+
 def test_without_records_of_graphs_the_witness_on_a_stream_is_kept(monkeypatch, capsys):
     card, one = card_and_recorder(monkeypatch)
     context, _, plan = on_card(card, ("slow",))

@@ -81,6 +81,21 @@ def test_a_t_interval_covers_as_often_as_it_says():
     assert 0.93 < covered / 2000 < 0.97
 
 
+def test_values_that_lie_close_together_by_luck_get_the_deviation_that_is_known():
+    close = [0.1, 0.1001, 0.0999, 0.1, 0.1]
+    wide = statistics.t_interval(close, 0.95, least_deviation=0.02)
+    assert wide.high - wide.middle == pytest.approx(2.776445105 * 0.02 / 5**0.5)
+    assert wide.middle == statistics.t_interval(close, 0.95).middle
+    assert statistics.t_interval(close, 0.95, least_deviation=1e-6) == statistics.t_interval(close, 0.95)
+
+
+def test_one_kernels_own_deviation_is_that_of_a_over_a2_less_the_second_place():
+    assert statistics.place_deviation([0.03, -0.03, 0.03]) == pytest.approx(0.03 / 2**0.5)
+    random = Random(3)
+    apart = [random.gauss(0, 0.5) - random.gauss(0, 0.5) for _ in range(20_000)]
+    assert statistics.place_deviation(apart) == pytest.approx(0.5, rel=0.02)
+
+
 def test_one_process_gives_no_interval():
     with pytest.raises(ValueError, match="at least two"):
         statistics.t_interval([0.1], 0.95)

@@ -1,4 +1,7 @@
-"""The confirmation's figures: fresh processes for the winner, ABBA rounds, Student's t over process medians."""
+"""The confirmation's figures: fresh processes for the winner, ABBA rounds, Student's t over process medians.
+
+No interval of a speedup is narrower than A against A' says it can be.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -38,9 +41,14 @@ class Level:
     asked: float
     nominal: float
 
-    def interval(self, logs: Sequence[float]) -> Interval:
-        """The mean ratio and its interval, from one log ratio a process."""
-        found = statistics.from_logs(statistics.t_interval(logs, self.nominal))
+    def interval(self, logs: Sequence[float], noise: Sequence[float] = ()) -> Interval:
+        """The mean ratio and its interval, from one log ratio a process.
+
+        With `noise`, the median log of A over A' of each process, the interval is no narrower than this allows: a few
+        processes that happen to lie close together must not seem to know more than A does of itself.
+        """
+        least = statistics.place_deviation(noise) if noise else 0.0
+        found = statistics.from_logs(statistics.t_interval(logs, self.nominal, least))
         return msgspec.structs.replace(found, confidence=self.asked)
 
 
@@ -122,7 +130,7 @@ def confirmed_case(
     clocks = {samples.clock for samples in processes}
     if len(clocks) != 1:
         raise ValueError(f"{case}: samples of different clocks cannot be put together: {sorted(clocks)}")
-    medians = statistics.process_medians(processes)
+    medians, noise = statistics.process_medians(processes), statistics.noise_medians(processes)
     warm_us = median(statistics.latency_us(samples, ("b", "b2")) for samples in processes)
     baseline_us = median(statistics.latency_us(samples, ("a", "a2")) for samples in processes)
     return ConfirmedCase(
@@ -136,9 +144,9 @@ def confirmed_case(
         baseline_warm_us=baseline_us,
         cold_us=median(statistics.latency_us(samples, ("b", "b2"), cold=True) for samples in processes),
         baseline_cold_us=median(statistics.latency_us(samples, ("a", "a2"), cold=True) for samples in processes),
-        speedup=level.interval(medians),
+        speedup=level.interval(medians, noise),
         process_ratios=tuple(exp(value) for value in medians),
-        noise_floor=level.interval(statistics.noise_medians(processes)),
+        noise_floor=level.interval(noise),
         drift=level.interval(statistics.drift_logs(processes)),
         limit=share(floor, warm_us, baseline_us),
         throughput=_throughput_of(processes),
@@ -192,9 +200,13 @@ def geometric_interval(cases: Sequence[Sequence[Samples]], level: Level) -> Inte
         For each case one entry a process, in the same order of processes: what disturbs a process disturbs all cases
         in it, so the mean over cases is taken within each process first.
     """
-    medians = [statistics.process_medians(processes) for processes in cases]
-    by_process = [fsum(one) / len(one) for one in zip(*medians, strict=True)]
-    return level.interval(by_process)
+    ratios = [statistics.process_medians(processes) for processes in cases]
+    return level.interval(_over_cases(ratios), _over_cases([statistics.noise_medians(one) for one in cases]))
+
+
+def _over_cases(medians: Sequence[Sequence[float]]) -> list[float]:
+    """The mean over cases within each process."""
+    return [fsum(one) / len(one) for one in zip(*medians, strict=True)]
 
 
 def vendor_speeds(cases: Sequence[Sequence[Samples]], level: Level) -> tuple[VendorSpeed, ...]:
@@ -212,8 +224,7 @@ def vendor_speeds(cases: Sequence[Sequence[Samples]], level: Level) -> tuple[Ven
 
 def _vendor_interval(cases: Sequence[Sequence[Samples]], vendor: str, level: Level) -> Interval:
     medians = [[median(statistics.vendor_log_ratios(one, vendor)) for one in processes] for processes in cases]
-    by_process = [fsum(one) / len(one) for one in zip(*medians, strict=True)]
-    return level.interval(by_process)
+    return level.interval(_over_cases(medians), _over_cases([statistics.noise_medians(one) for one in cases]))
 
 
 def vendors_absent(cases: Sequence[Sequence[Samples]]) -> tuple[Finding, ...]:

@@ -91,13 +91,16 @@ def median_interval(values: Sequence[float], confidence: float) -> Interval:
     return Interval(low=low, middle=median(ordered), high=high, confidence=min(confidence, coverage))
 
 
-def t_interval(values: Sequence[float], confidence: float) -> Interval:
-    """The mean of independent values and Student's t interval for it; needs two or more."""
+def t_interval(values: Sequence[float], confidence: float, least_deviation: float = 0.0) -> Interval:
+    """The mean of independent values and Student's t interval for it; needs two or more.
+
+    `least_deviation` is what the values are known to deviate by at least, should they happen to lie closer together.
+    """
     count = len(values)
     if count < 2:
         raise ValueError("an interval over processes needs at least two of them")
     mean = fsum(values) / count
-    deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+    deviation = max(least_deviation, sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1)))
     half = student_t((1 + confidence) / 2, count - 1) * deviation / sqrt(count)
     return Interval(low=mean - half, middle=mean, high=mean + half, confidence=confidence)
 
@@ -186,6 +189,16 @@ def process_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
 def noise_medians(processes: Sequence[Samples]) -> tuple[float, ...]:
     """The median log of A over A' of each process."""
     return tuple(median(noise_log_ratios(samples)) for samples in processes)
+
+
+def place_deviation(noise: Sequence[float]) -> float:
+    """By how much one kernel's log latency deviates over processes, from the median log of A over A' of each process.
+
+    A and A' are the same kernel in two places of a process, and where it lies is fixed for the life of one: their
+    difference, which is 0 in truth, deviates by the root of two times as much as one of them. The ratio to a candidate
+    has its place in it too, and deviates no less (`workflow/adr/0055-noise-floor-of-intervals.md`).
+    """
+    return sqrt(fsum(value * value for value in noise) / (2 * len(noise)))
 
 
 def latency_us(samples: Samples, keys: Sequence[str], cold: bool = False) -> float:

@@ -44,7 +44,8 @@ class ConfirmedCase(Record):
     """Speedup over process medians, warm, with Student's t interval; latencies are medians in microseconds.
 
     A cold call finds an emptied L2; its figures stand beside the warm ones and decide nothing.
-    `process_ratios` is the median speedup of each process, which the interval follows from. `drift` is the speedup in
+    `process_ratios` is the median speedup of each process, which the interval follows from, no narrower than the noise
+    of A against A' allows; `noise_floor` is their ratio, with its interval. `drift` is the speedup in
     the last third of a process's rounds over that in its first third, with the interval over processes: 1 is steady.
     `resolution_us` is that of one warm reading, the coarsest of the processes, `warm_up` what went before a reading.
     `limit` says how near the latencies come to the roofline's floor, `throughput` what a call takes among many,
