@@ -49,9 +49,11 @@ def entries_of(name: str, timed: Timed, device: Any, limit: int) -> list[Entry]:
     folder = ROOT / "kernels" / name
     source = folder / "baseline.cu"
     found = [Entry("baseline", source.read_text(), read_plan(plan_path(source)), {})]
-    space = read_space(folder / "space.yaml", device)
-    for c in chosen(space, list(timed.shapes), device, limit):
-        found.append(Entry(" ".join(f"{k}={v}" for k, v in c.items()), space.source(c).decode(), space.plan(c), c))
+    for space in (read_space(path, device) for path in sorted(folder.glob("space*.yaml"))):
+        if space.file.language == "cuda_cpp":
+            for c in chosen(space, list(timed.shapes), device, limit):
+                name = " ".join(f"{k}={v}" for k, v in c.items())
+                found.append(Entry(name, space.source(c).decode(), space.plan(c), c))
     for path in sorted((folder / "candidates").glob("*.cu")):
         found.append(Entry(path.stem, path.read_text(), read_plan(plan_path(path)), {}))
     return found

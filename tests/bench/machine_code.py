@@ -2,6 +2,7 @@
 
     pip install nvidia-cuda-nvdisasm
     PYTHONPATH=workflow python tests/bench/machine_code.py matmul_large_f32 matmul_whole [BM=128,BN=128,...]
+    PYTHONPATH=workflow python tests/bench/machine_code.py conv3x3_f32/space_products.yaml conv3x3
 
 Configurations are those that have the given values, or the seeds. Each is compiled as a trial does, for sm_90a; of
 every loop with a hundred multiply-adds and no loop inside it prints the instructions, the share of multiply-adds, and
@@ -85,7 +86,8 @@ def main() -> None:
     parser.add_argument("entry")
     parser.add_argument("values", nargs="?", default="")
     arguments = parser.parse_args()
-    space = read_space(ROOT / "kernels" / arguments.name / "space.yaml")
+    path = ROOT / "kernels" / arguments.name
+    space = read_space(path if path.suffix == ".yaml" else path / "space.yaml")
     wanted = {name: int(value) for name, value in (v.split("=") for v in arguments.values.split(",") if v)}
     chosen = [seed.parameters for seed in space.file.seeds]
     if wanted:

@@ -101,7 +101,7 @@ class Family:
     @cached_property
     def space(self) -> Space:
         """As the `cpu` device can run it: without what one architecture alone has."""
-        return read_space(self.root / f"kernels/{self.name}/space.yaml", NO_CARD)
+        return read_space(self.root / self.config.space, NO_CARD)
 
     @property
     def small(self) -> Cases:

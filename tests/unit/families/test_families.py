@@ -13,17 +13,18 @@ from kerneltrial.inputs.trial import check_workload
 from kerneltrial.propose.history import History
 from kerneltrial.propose.proposer import Draft
 from kerneltrial.propose.search.search import open_search
+from kerneltrial.propose.search.space import read_space
 from kerneltrial.records.validation import Validated
 from kerneltrial.store.canonical import digest
 
 FAMILIES = names()
+FEW = {"LARGE": 0, "RESIDENT": 1, "BAND": 1, "SQUARES": 0}
+MANY = {"LARGE": 1, "SLICES": 1, "BAND": 8, "SQUARES": 1}
 # In place of seeds that take seconds to compile: small tiles, and the same structure. None: no configuration here.
 QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
     "matmul_bias_gelu_f32": (
-        {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "SPLIT": 2, "FUSED": 1}
-        | {"LARGE": 1, "RESIDENT": 2},
-        {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SPLIT": 4, "FUSED": 1}
-        | {"LARGE": 0, "RESIDENT": 1},
+        FEW | {"BM": 32, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "SLICES": 2, "SPLIT": 4, "FUSED": 1},
+        MANY | {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 1, "SPLIT": 2, "RESIDENT": 2, "FUSED": 1},
     ),
     "cross_entropy_f32": (
         {"GROUP": 32, "ROWS": 2, "VEC": 1, "ONLINE": 1, "FLIGHT": 1, "SPLIT": 1},
@@ -49,8 +50,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         },
     ),
     "conv3x3_f32": (
-        {"WIDE": 16, "HIGH": 4, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": 2},
-        {"WIDE": 32, "HIGH": 4, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": 0},
+        {"WINOGRAD": 1, "BM": 32, "BN": 16, "OUT": 4, "PX": 4, "DEPTH": 8, "SLICES": 1},
+        {"WINOGRAD": 0, "BM": 32, "BN": 32, "OUT": 4, "PX": 4, "DEPTH": 32, "SLICES": 4},
     ),
     "dct8x8_quant_i16": (
         {"BLOCKS": 4, "WAY": 1, "BUTTERFLY": 1, "VEC": 8},
@@ -80,8 +81,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         },
     ),
     "matmul_residual_norm_f32": (
-        {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "NORM": 1, "LARGE": 1, "RESIDENT": 2},
-        {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 4, "STAGES": 2, "NORM": 1, "LARGE": 0, "RESIDENT": 1},
+        FEW | {"BM": 32, "BN": 32, "BK": 16, "TM": 4, "TN": 4, "STAGES": 1, "SLICES": 4, "SPLIT": 1, "NORM": 1},
+        MANY | {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8, "STAGES": 3, "SPLIT": 1, "RESIDENT": 2, "NORM": 0},
     ),
 }
 
@@ -140,6 +141,18 @@ def test_blocks_that_end_one_tile_and_begin_the_next_leave_two_partial_tiles() -
     runs = next(case for case in family.small.cases if case.name == "runs")
     outcome = family.verdict(judge, parameters, (runs,))
     assert isinstance(outcome, Validated), outcome
+
+
+def test_the_measured_space_of_convolutions_beside_the_trials_own_is_valid() -> None:
+    family = Family("conv3x3_f32", checks="bounds")
+    space = read_space(CLONE / "kernels" / "conv3x3_f32" / "space.yaml", NO_CARD)
+    judge = family.judge(family.small, 0)
+    for way, high in ((2, 4), (0, 4), (1, 8)):
+        parameters = {"WIDE": 16, "HIGH": high, "PX": 2, "OUT": 1, "DEPTH": 2, "WAY": way}
+        assert parameters in space.configurations
+        subject = family.subject(space.source(parameters), space.plan(parameters))
+        outcome = judge.judge_subject(digest(repr(parameters).encode()), subject, family.small.cases[:2])
+        assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
 
 
 ON_CARD = sorted((CLONE / "trials" / "on_card").glob("*.yaml"))
