@@ -30,37 +30,46 @@ __device__ __forceinline__ void get(const float* p, float* v) {
     }
 }
 
+// What a sum of powers is multiplied with where its maximum gives way to a greater or equal one.
+__device__ __forceinline__ float moved(float maximum, float to) {
+    return expf(maximum == to ? 0.f : maximum - to);  // for two of minus infinity the difference would be NaN
+}
+
 // What is known of a part of a row: its maximum, and the sum of exp(x - maximum). An empty part is {-inf, 0}.
 struct Part {
     float maximum, sum;
 
     __device__ __forceinline__ void join(float other_maximum, float other_sum) {
         const float both = fmaxf(maximum, other_maximum);
-        // equal maxima need no factor; for two of minus infinity it would be NaN
-        const float mine = maximum == both ? sum : sum * expf(maximum - both);
-        const float others = other_maximum == both ? other_sum : other_sum * expf(other_maximum - both);
+        sum = sum * moved(maximum, both) + other_sum * moved(other_maximum, both);
         maximum = both;
-        sum = mine + others;
     }
 };
 
-// Every thread of the block must come here.
-__device__ __forceinline__ Part join_group(Part p) {
+// The part of so many neighbouring lanes: first the maximum, so that each lane moves its sum once.
+template <int LANES>
+__device__ __forceinline__ Part join_lanes(Part p) {
+    float maximum = p.maximum;
 #pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) {
-        const float maximum = __shfl_xor_sync(0xffffffffu, p.maximum, apart);
-        const float sum = __shfl_xor_sync(0xffffffffu, p.sum, apart);
-        p.join(maximum, sum);
-    }
+    for (int apart = LANES / 2; apart > 0; apart /= 2)
+        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, apart));
+    p.sum *= moved(p.maximum, maximum);
+#pragma unroll
+    for (int apart = LANES / 2; apart > 0; apart /= 2) p.sum += __shfl_xor_sync(0xffffffffu, p.sum, apart);
+    p.maximum = maximum;
+    return p;
+}
+
+using Parts = Part[ROWS][WARPS];
+
+// Every thread of the block must come here; `parts` is used once.
+__device__ __forceinline__ Part join_group(Part p, Parts& parts) {
+    p = join_lanes<32>(p);
     if constexpr (WARPS > 1) {
-        __shared__ Part parts[ROWS][WARPS];
         const int group = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32;
-        __syncthreads();  // an earlier join of this block may still be read
         if (threadIdx.x % 32 == 0) parts[group][warp] = p;
         __syncthreads();
-        p = parts[group][0];
-#pragma unroll
-        for (int w = 1; w < WARPS; ++w) p.join(parts[group][w].maximum, parts[group][w].sum);
+        p = join_lanes<WARPS>(parts[group][threadIdx.x % WARPS]);
     }
     return p;
 }
@@ -88,7 +97,8 @@ __device__ __forceinline__ Part part_of(const float* row, int first, int last) {
 #pragma unroll
             for (int e = 0; e < MANY; ++e) p.maximum = fmaxf(p.maximum, v[e]);
         });
-        p = join_group(p);  // the sums are zero so far
+        __shared__ Parts maxima;
+        p = join_group(p, maxima);  // the sums are zero so far
         if (p.maximum == lowest()) return p;
         p.sum = 0.f;
         each<WIDTH>(row, first, last, [&](const float* v) {
@@ -102,13 +112,13 @@ __device__ __forceinline__ Part part_of(const float* row, int first, int last) {
         });
     } else {
         each<WIDTH>(row, first, last, [&](const float* v) {
-            Part more = {v[0], 0.f};
+            float both = p.maximum, more = 0.f;
 #pragma unroll
-            for (int e = 1; e < MANY; ++e) more.maximum = fmaxf(more.maximum, v[e]);
-            const float from = more.maximum == lowest() ? 0.f : more.maximum;
+            for (int e = 0; e < MANY; ++e) both = fmaxf(both, v[e]);
+            const float from = both == lowest() ? 0.f : both;
 #pragma unroll
-            for (int e = 0; e < MANY; ++e) more.sum += expf(v[e] - from);
-            p.join(more.maximum, more.sum);
+            for (int e = 0; e < MANY; ++e) more += expf(v[e] - from);
+            p = {both, p.sum * moved(p.maximum, both) + more};
         });
     }
     return p;
@@ -119,13 +129,20 @@ template <int WIDTH>
 __device__ __forceinline__ void entropy(const float* __restrict__ logits, const int* __restrict__ labels,
                                         float* __restrict__ loss, float2* partial, int* tickets, int rows, int classes) {
     const int wanted = blockIdx.x * ROWS + threadIdx.x / GROUP, row = min(wanted, rows - 1);
-    const int splits = gridDim.y, vectors = classes / WIDTH;
+    const int splits = SPLIT == 1 ? 1 : gridDim.y, vectors = classes / WIDTH;
     const float* own = logits + static_cast<long long>(row) * classes;
-    const int first = static_cast<long long>(blockIdx.y) * vectors / splits;
-    const int last = static_cast<long long>(blockIdx.y + 1) * vectors / splits;
-    Part p = join_group(part_of<WIDTH>(own, first, last));
-    if (ONLINE == 0) p.sum = p.maximum == lowest() ? 0.f : p.sum;
-    if (wanted >= rows || threadIdx.x % GROUP != 0) return;
+    // in 32 bits, which SPLIT times the most classes fit: a division of 64 takes longer than a short row
+    const int first = splits == 1 ? 0 : blockIdx.y * static_cast<unsigned>(vectors) / splits;
+    const int last = splits == 1 ? vectors : (blockIdx.y + 1) * static_cast<unsigned>(vectors) / splits;
+    // The label comes together with the row, and its logit while parts are joined.
+    const bool says = wanted < rows && threadIdx.x % GROUP == 0;
+    int label = says ? labels[row] : 0;
+    Part p = part_of<WIDTH>(own, first, last);
+    asm volatile("" : "+r"(label));  // nothing is made of it, and waits for it, before the row's loads
+    const float of_label = says ? own[label] : 0.f;
+    __shared__ Parts parts;
+    p = join_group(p, parts);
+    if (!says) return;
     if (SPLIT > 1 && splits > 1) {
         float2* of_row = partial + static_cast<long long>(row) * splits;
         __stcg(of_row + blockIdx.y, make_float2(p.maximum, p.sum));
@@ -139,7 +156,7 @@ __device__ __forceinline__ void entropy(const float* __restrict__ logits, const 
             p.join(other.x, other.y);
         }
     }
-    loss[row] = logf(p.sum) + (p.maximum - own[labels[row]]);
+    loss[row] = logf(p.sum) + (p.maximum - of_label);
 }
 
 #define PARAMETERS                                                                                             \
