@@ -46,9 +46,10 @@ template <int WIDTH>
 __device__ __forceinline__ void reduce(const float* __restrict__ x, float* __restrict__ y, float* partial,
                                        int* tickets, int rows, int cols) {
     const int wanted = blockIdx.x * ROWS + threadIdx.x / GROUP, row = min(wanted, rows - 1);
-    const int splits = gridDim.y, vectors = cols / WIDTH;
-    const int first = static_cast<long long>(blockIdx.y) * vectors / splits;
-    const int last = static_cast<long long>(blockIdx.y + 1) * vectors / splits;
+    const int splits = SPLIT == 1 ? 1 : gridDim.y, vectors = cols / WIDTH;
+    // in 32 bits, which SPLIT times the most columns fit: a division of 64 takes longer than a short row
+    const int first = splits == 1 ? 0 : blockIdx.y * static_cast<unsigned>(vectors) / splits;
+    const int last = splits == 1 ? vectors : (blockIdx.y + 1) * static_cast<unsigned>(vectors) / splits;
     const float* from = x + static_cast<long long>(row) * cols;
     float sums[FLIGHT] = {};
     for (int i = first + threadIdx.x % GROUP; i < last; i += GROUP * FLIGHT) {
