@@ -40,8 +40,9 @@ struct Part {
     float maximum, sum;
 
     __device__ __forceinline__ void join(float other_maximum, float other_sum) {
-        const float both = fmaxf(maximum, other_maximum);
-        sum = sum * moved(maximum, both) + other_sum * moved(other_maximum, both);
+        const float both = fmaxf(maximum, other_maximum), less = fminf(maximum, other_maximum);
+        const float factor = moved(less, both);
+        sum = maximum == both ? sum + other_sum * factor : sum * factor + other_sum;
         maximum = both;
     }
 };
@@ -108,7 +109,7 @@ __device__ __forceinline__ Part part_of(const float* row, int first, int last) {
     } else if constexpr (ONLINE == 1) {
         each<WIDTH>(row, first, last, [&](const float* v) {
 #pragma unroll
-            for (int e = 0; e < MANY; ++e) p.join(v[e], v[e] == lowest() ? 0.f : 1.f);
+            for (int e = 0; e < MANY; ++e) p.join(v[e], v[e] == lowest() ? 0.f : v[e] == v[e] ? 1.f : v[e]);  // NaN stays
         });
     } else {
         each<WIDTH>(row, first, last, [&](const float* v) {

@@ -44,38 +44,60 @@ struct Values {
     }
 };
 
+// What a sum of powers is multiplied with where its maximum gives way to a greater or equal one.
+__device__ __forceinline__ float moved(float maximum, float to) {
+    return expf(maximum == to ? 0.f : maximum - to);  // for two of minus infinity the difference would be NaN
+}
+
 // What is known of a part of a row: its maximum, and the sum of exp(x - maximum).
 struct Part {
     float maximum, sum;
 
     __device__ __forceinline__ void join(float other_maximum, float other_sum) {
-        const float both = fmaxf(maximum, other_maximum);
-        // equal maxima need no factor; for two of minus infinity it would be NaN
-        const float mine = maximum == both ? sum : sum * expf(maximum - both);
-        const float others = other_maximum == both ? other_sum : other_sum * expf(other_maximum - both);
+        const float both = fmaxf(maximum, other_maximum), less = fminf(maximum, other_maximum);
+        const float factor = moved(less, both);
+        sum = maximum == both ? sum + other_sum * factor : sum * factor + other_sum;
         maximum = both;
-        sum = mine + others;
     }
 };
 
-__device__ __forceinline__ Part join_group(Part p) {
+template <int LANES>
+__device__ __forceinline__ float maximum_of_lanes(float value) {
 #pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) {
-        const float maximum = __shfl_xor_sync(0xffffffffu, p.maximum, apart);
-        const float sum = __shfl_xor_sync(0xffffffffu, p.sum, apart);
-        p.join(maximum, sum);
-    }
+    for (int apart = LANES / 2; apart > 0; apart /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+    return value;
+}
+
+template <int LANES>
+__device__ __forceinline__ float sum_of_lanes(float value) {
+#pragma unroll
+    for (int apart = LANES / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+    return value;
+}
+
+// The part of so many neighbouring lanes: first the maximum, so that each lane moves its sum once.
+template <int LANES>
+__device__ __forceinline__ Part join_lanes(Part p) {
+    const float maximum = maximum_of_lanes<LANES>(p.maximum);
+    return {maximum, sum_of_lanes<LANES>(p.sum * moved(p.maximum, maximum))};
+}
+
+using Parts = Part[ROWS][WARPS];
+
+// The group's part, from its warps', which all lanes of a warp have. Every thread of the block must come here; `parts`
+// is used once.
+__device__ __forceinline__ Part join_warps(Part p, Parts& parts) {
     if constexpr (WARPS > 1) {
-        __shared__ Part parts[ROWS][WARPS];
         const int group = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32;
-        __syncthreads();  // an earlier join of this block may still be read
         if (threadIdx.x % 32 == 0) parts[group][warp] = p;
         __syncthreads();
-        p = parts[group][0];
-#pragma unroll
-        for (int w = 1; w < WARPS; ++w) p.join(parts[group][w].maximum, parts[group][w].sum);
+        p = join_lanes<WARPS>(parts[group][threadIdx.x % WARPS]);
     }
     return p;
+}
+
+__device__ __forceinline__ Part join_group(Part p, Parts& parts) {
+    return join_warps(join_lanes<32>(p), parts);
 }
 
 template <int WIDTH>
@@ -118,21 +140,25 @@ __device__ __forceinline__ void held(const float* __restrict__ x, float* __restr
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) maximum = fmaxf(maximum, kept[i].v[e]);
     }
-    Part p = {maximum, 0.f};
+    // Each exponential is taken once: of the distance to the warp's maximum, which goes to the row's by one factor.
+    Part own = {maximum_of_lanes<32>(maximum), 0.f};
 #pragma unroll
     for (int i = 0; i < HOLD; ++i) {
         if (first + i * GROUP * WIDTH >= cols) continue;
 #pragma unroll
-        for (int e = 0; e < WIDTH; ++e) p.sum += term(kept[i].v[e], maximum);
+        for (int e = 0; e < WIDTH; ++e) own.sum += kept[i].v[e] = term(kept[i].v[e], own.maximum);
     }
-    p = join_group(p);
+    own.sum = sum_of_lanes<32>(own.sum);
+    __shared__ Parts parts;
+    const Part p = join_warps(own, parts);
     if (!is_real(rows)) return;
-    const float scale = 1.f / p.sum;
+    const float scale = moved(own.maximum, p.maximum) / p.sum;
 #pragma unroll
     for (int i = 0; i < HOLD; ++i) {
         const int column = first + i * GROUP * WIDTH;
         if (column >= cols) continue;
-        finish(kept[i], p.maximum, scale);
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) kept[i].v[e] *= scale;
         kept[i].store(y + start + column);
     }
 }
@@ -157,7 +183,8 @@ __device__ __forceinline__ void streamed(const float* __restrict__ x, float* __r
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) p.maximum = fmaxf(p.maximum, values.v[e]);
         }
-        p = join_group(p);  // the sums are zero so far
+        __shared__ Parts maxima;
+        p = join_group(p, maxima);  // the sums are zero so far
         const float maximum = p.maximum;
         p.sum = 0.f;
         for (int column = first; column < cols; column += GROUP * WIDTH) {
@@ -167,7 +194,8 @@ __device__ __forceinline__ void streamed(const float* __restrict__ x, float* __r
             for (int e = 0; e < WIDTH; ++e) p.sum += term(values.v[e], maximum);
         }
     }
-    p = join_group(p);
+    __shared__ Parts parts;
+    p = join_group(p, parts);
     if (!is_real(rows)) return;
     const float scale = 1.f / p.sum;
     for (int column = first; column < cols; column += GROUP * WIDTH) {
