@@ -10,7 +10,8 @@
 //            1  scans of tiles, a scan of their sums, then an addition (y is written twice)
 //            2  in one pass, by looking back (Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
 //               Look-back", 2016): a tile publishes its sum, then its prefix, and asks the tiles before it for theirs
-//   WINDOW   with WAY 2: how many tiles before it are asked at once, 1 or 32
+//   WINDOW   with WAY 2: how many tiles before it are asked at once: 1, or a multiple of 32. No more tiles than that are
+//            done in the time of one answer
 
 constexpr int TILE = THREADS * ITEMS, WARPS = THREADS / 32;
 
@@ -40,6 +41,22 @@ __device__ __forceinline__ int before_in_block(int& value) {
     return total;
 }
 
+// Where a tile waits to be turned, on its way in and then on its way out; a scan of the block lies between. Value `at` has
+// its place at at + at / 32, which keeps lanes on different banks.
+struct Stage {
+    int *neighbours, *own;  // where the thread's values lie THREADS apart, and where its own run begins
+
+    __device__ __forceinline__ Stage() {
+        __shared__ int shared[TILE + TILE / 32];
+        static_assert(32 % ITEMS == 0, "a run would have a gap");
+        const unsigned thread = threadIdx.x;
+        neighbours = shared + thread + thread / 32;
+        own = shared + thread * ITEMS + thread * ITEMS / 32;
+    }
+
+    __device__ __forceinline__ int& apart(int i) const { return neighbours[i * (THREADS + THREADS / 32)]; }
+};
+
 // A tile, of which each thread holds ITEMS neighbours. What lies behind the end is zero.
 struct Tile {
     int v[ITEMS];
@@ -47,18 +64,17 @@ struct Tile {
     __device__ __forceinline__ void load(const int* __restrict__ x, int start, int n) {
         const int first = start + threadIdx.x * ITEMS;
         if constexpr (STAGED == 1) {
-            __shared__ int shared[TILE + TILE / 32];
+            const Stage stage;
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
                 const int at = i * THREADS + threadIdx.x;
-                shared[at + at / 32] = start + at < n ? x[start + at] : 0;
+                v[i] = start + at < n ? x[start + at] : 0;
             }
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) stage.apart(i) = v[i];
             __syncthreads();
 #pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
-                const int at = threadIdx.x * ITEMS + i;
-                v[i] = shared[at + at / 32];
-            }
+            for (int i = 0; i < ITEMS; ++i) v[i] = stage.own[i];
         } else if (first + ITEMS <= n) {
 #pragma unroll
             for (int i = 0; i < ITEMS; i += 4) {
@@ -74,17 +90,14 @@ struct Tile {
     __device__ __forceinline__ void store(int* __restrict__ y, int start, int n) const {
         const int first = start + threadIdx.x * ITEMS;
         if constexpr (STAGED == 1) {
-            __shared__ int shared[TILE + TILE / 32];
+            const Stage stage;
 #pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
-                const int at = threadIdx.x * ITEMS + i;
-                shared[at + at / 32] = v[i];
-            }
+            for (int i = 0; i < ITEMS; ++i) stage.own[i] = v[i];
             __syncthreads();
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
                 const int at = i * THREADS + threadIdx.x;
-                if (start + at < n) y[start + at] = shared[at + at / 32];
+                if (start + at < n) y[start + at] = stage.apart(i);
             }
         } else if (first + ITEMS <= n) {
 #pragma unroll
@@ -121,34 +134,41 @@ __device__ __forceinline__ void publish(unsigned long long* word, unsigned long 
     *reinterpret_cast<volatile unsigned long long*>(word) = flag | static_cast<unsigned>(value);
 }
 
-__device__ __forceinline__ unsigned long long ask(unsigned long long* word) {
-    unsigned long long said;
-    do said = *reinterpret_cast<volatile unsigned long long*>(word);
-    while (said < OWN);
-    return said;
+__device__ __forceinline__ unsigned long long ask(const unsigned long long* word) {
+    return *reinterpret_cast<const volatile unsigned long long*>(word);
 }
 
-// The sum of all tiles before `tile`; with a window of 32, all lanes of the first warp come here.
-__device__ __forceinline__ int look_back(unsigned long long* words, int tile) {
+// The sum of all tiles before `tile`; with a window of 32 or more, all lanes of the first warp come here.
+__device__ __forceinline__ int look_back(const unsigned long long* words, int tile) {
     int before = 0;
     if constexpr (WINDOW == 1) {
         for (int t = tile - 1; t >= 0; --t) {
-            const unsigned long long said = ask(words + t);
+            unsigned long long said;
+            do said = ask(words + t);
+            while (said < OWN);
             before += static_cast<int>(said);
             if (said >= PREFIX) break;
         }
     } else {
-        for (int last = tile - 1; last >= 0; last -= 32) {
-            const int t = last - static_cast<int>(threadIdx.x);
-            const unsigned long long said = t >= 0 ? ask(words + t) : PREFIX;
-            const unsigned done = __ballot_sync(0xffffffffu, said >= PREFIX);
-            const int nearest = done == 0 ? 32 : __ffs(done) - 1;  // lanes behind it would be counted twice
-            int sum = static_cast<int>(threadIdx.x) <= nearest ? static_cast<int>(said) : 0;
+        constexpr int EACH = (WINDOW + 31) / 32;
+        const int lane = threadIdx.x;
+        bool done = false;
+        for (int last = tile - 1; last >= 0 && !done; last -= WINDOW) {
+            unsigned long long said[EACH];  // asked all at once, the nearest first
 #pragma unroll
-            for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
-            before += sum;
-            if (done != 0) break;
+            for (int e = 0; e < EACH; ++e) said[e] = last - 32 * e >= lane ? ask(words + last - 32 * e - lane) : PREFIX;
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                if (done) continue;
+                while (said[e] < OWN) said[e] = ask(words + last - 32 * e - lane);
+                const unsigned with_prefix = __ballot_sync(0xffffffffu, said[e] >= PREFIX);
+                const int nearest = with_prefix == 0 ? 32 : __ffs(with_prefix) - 1;  // what lies behind it, it has
+                if (lane <= nearest) before += static_cast<int>(said[e]);
+                done = with_prefix != 0;
+            }
         }
+#pragma unroll
+        for (int apart = 16; apart > 0; apart /= 2) before += __shfl_xor_sync(0xffffffffu, before, apart);
     }
     return before;
 }
@@ -156,9 +176,9 @@ __device__ __forceinline__ int look_back(unsigned long long* words, int tile) {
 // WAY 2. Tiles are numbered in the order in which blocks begin, so that those before one are done or running. `counts`
 // holds how many began and how many asked for the last time: the last of these leaves all words as zero, as they came,
 // so that no launch has to clear them.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1280 / THREADS)
 scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* words, int* counts, int n) {
-    __shared__ int shared_tile, shared_before, last;
+    __shared__ int shared_tile, shared_before;
     if (threadIdx.x == 0) shared_tile = atomicAdd(counts, 1);
     __syncthreads();
     const int tile = shared_tile, start = tile * TILE;
@@ -166,21 +186,28 @@ scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* wo
     values.load(x, start, n);
     int before = values.sum();
     const int total = before_in_block(before);
-    if (threadIdx.x < WINDOW) {
+    if (threadIdx.x < (WINDOW == 1 ? 1 : 32)) {
         if (threadIdx.x == 0 && tile > 0) publish(words + tile, OWN, total);
         const int sum = tile > 0 ? look_back(words, tile) : 0;
         if (threadIdx.x == 0) {
             publish(words + tile, PREFIX, sum + total);
             shared_before = sum;
-            __threadfence();
-            last = atomicAdd(counts + 1, 1) == static_cast<int>(gridDim.x) - 1;
         }
     }
     __syncthreads();
     values.scan(shared_before + before);
     values.store(y, start, n);
-    if (!last) return;
-    for (int t = threadIdx.x; t < static_cast<int>(gridDim.x); t += THREADS) words[t] = 0;
+    if (threadIdx.x >= 32) return;
+    int done = 0;  // counted last, as nobody waits for it
+    if (threadIdx.x == 0) {
+        __threadfence();
+        done = atomicAdd(counts + 1, 1);
+        __threadfence();
+    }
+    done = __shfl_sync(0xffffffffu, done, 0);
+    __syncwarp();  // the other lanes' stores come behind the count
+    if (done != static_cast<int>(gridDim.x) - 1) return;
+    for (int t = threadIdx.x; t < static_cast<int>(gridDim.x); t += 32) words[t] = 0;
     if (threadIdx.x < 2) counts[threadIdx.x] = 0;
 }
 
