@@ -360,6 +360,10 @@ def test_a_program_tries_its_drafts_and_the_trial_judges_what_it_proposes(tmp_pa
     attempts = bodies(trial, "proposal")[0]["attempts"]
     assert [attempt["state"] for attempt in attempts] == ["tried"] * 4 + ["proposed"], attempts
     assert [a["outcome"].get("reason") for a in attempts[:2]] == ["does_not_compile", "wrong_values"]
+    lines = (trial.results / "journal/propose-0001.jsonl").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    tried = [(e["candidate"], e["outcome"]) for e in events if e.get("event") == "tried"]
+    assert tried == [(a["candidate"]["id"], a["outcome"]) for a in attempts[:4]]  # as they came, whatever ends the run
     (timing,) = bodies(trial, "timing")[0]["candidates"]
     assert attempts[-1]["origin"]["hypothesis"] == "better"
     assert attempts[3]["outcome"] == {"verdict": "right", "ratio": timing["geometric_mean"]}

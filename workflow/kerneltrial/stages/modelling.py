@@ -1,7 +1,7 @@
 """What the propose stage hands to a language model's proposer: prompts from records, replies, journal, budget."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,17 +64,27 @@ def asked_again(job: Job) -> AskedAgain | None:
     return decode(AskedAgain, path.read_bytes()) if path.is_file() else None
 
 
-def _live(job: Job, budget: Budget) -> Live:
-    fragment = job.root / fragment_path(job.trial, "propose", job.iteration)
-    model = budget.model
+def note_of(job: Job) -> Callable[[dict[str, Any]], None]:
+    """What adds an event to the journal of this iteration's proposal, with its time."""
+    fragment = _fragment(job)
 
     def note(event: dict[str, Any]) -> None:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         journal.append(fragment, {"stage": "propose", "iteration": job.iteration, "at": when, **event})
 
+    return note
+
+
+def _fragment(job: Job) -> Path:
+    return job.root / fragment_path(job.trial, "propose", job.iteration)
+
+
+def _live(job: Job, budget: Budget) -> Live:
+    model = budget.model
+
     def unanswered() -> Counter[Digest]:
         tries = Counter[Digest]()
-        for path in sorted(fragment.parent.glob("propose-*.jsonl")):
+        for path in sorted(_fragment(job).parent.glob("propose-*.jsonl")):
             for event in (line.event for line in journal.read(path)):
                 tries[str(event.get("request"))] += _TRIES.get(str(event.get("event")), 0)
         return tries
@@ -82,6 +92,6 @@ def _live(job: Job, budget: Budget) -> Live:
     return Live(
         Exchanges(job.folder / REPLIES),
         budget,
-        Diary(note, unanswered),
+        Diary(note_of(job), unanswered),
         lambda: poster(model, key_of(model)),
     )

@@ -30,7 +30,7 @@ from kerneltrial.stages.compiling import open_builder
 from kerneltrial.stages.ground import Ground, binary_of, ground
 from kerneltrial.stages.job import Job
 from kerneltrial.stages.measuring import Asked, Kernel, counts_of, performance_cases, samples_of
-from kerneltrial.stages.modelling import asked_again, known
+from kerneltrial.stages.modelling import asked_again, known, note_of
 from kerneltrial.store.canonical import builtins
 
 RUNS = "runs"
@@ -62,10 +62,19 @@ class Bench:
         self._opened = opened
         self._ground: Ground | None = None
         self._compilers: Nursery | None = None
+        self._note = note_of(job)
 
     def judge(self, draft: Draft) -> Judged:
-        """The outcome of a draft: what the stages would say of it on the public cases, with what a next draft needs."""
+        """The outcome of a draft: what the stages would say of it on the public cases, with what a next draft needs.
+
+        It is journalled at once: of a run that is killed nothing else remains of its tries.
+        """
         candidate = candidate_of(draft)
+        judged = self._judged(candidate, draft)
+        self._note({"event": "tried", "candidate": candidate.id, "outcome": builtins(judged.outcome)})
+        return judged
+
+    def _judged(self, candidate: Candidate, draft: Draft) -> Judged:
         built = self._built(candidate, draft.source)
         if isinstance(built, NotBuilt):
             outcome = TryWrong(stage="build", reason=built.reason, detail=built.detail)
