@@ -15,12 +15,15 @@ REPAIRS = 2  # how often in a row a failure is sent back for repair
 
 @dataclass(frozen=True)
 class Directive:
-    """`parent` is the attempt whose source is shown and is to be changed; None is the baseline."""
+    """`parent` is the attempt whose source is shown and is to be changed; None is the baseline.
+
+    `others` were measured and are not the best, in order of how good they are.
+    """
 
     kind: Kind
     parent: Told | None
     best: Told | None
-    different: Told | None
+    others: tuple[Told, ...] = ()
 
 
 def direct(attempts: Sequence[Told]) -> Directive:
@@ -30,16 +33,16 @@ def direct(attempts: Sequence[Told]) -> Directive:
     approach is asked for, which starts at the baseline. Else the best gets one change.
     """
     best = best_of(attempts)
-    different = different_from(best, attempts)
+    others = others_than(best, attempts)
     if not attempts:
-        return Directive("begin", None, None, None)
+        return Directive("begin", None, None)
     last = attempts[-1]
     failures = _failures_in_a_row(attempts)
     if 1 <= failures <= REPAIRS:
-        return Directive("repair", last if last.candidate is not None else best, best, different)
+        return Directive("repair", last if last.candidate is not None else best, best, others)
     if best is None or failures or on_plateau(attempts):
-        return Directive("different", best, best, different)
-    return Directive("one_change", best, best, different)
+        return Directive("different", best, best, others)
+    return Directive("one_change", best, best, others)
 
 
 def best_of(attempts: Sequence[Told]) -> Told | None:
@@ -69,22 +72,29 @@ def _once(attempts: Sequence[Told]) -> list[Told]:
     return kept
 
 
-def different_from(best: Told | None, attempts: Sequence[Told]) -> Told | None:
-    """The best measured attempt that is built in another way than `best`: other language, launches, scratch, memory."""
-    if best is None:
-        return None
-    others = [t for t in attempts if t.state == "measured" and structure(t) != structure(best)]
-    return best_of(others)
+def others_than(best: Told | None, attempts: Sequence[Told]) -> tuple[Told, ...]:
+    """The measured attempts of other candidates than `best`, the best first; each candidate once."""
+    by_candidate: dict[str, list[Told]] = {}
+    for attempt in attempts:
+        if attempt.state == "measured" and attempt.candidate is not None:
+            by_candidate.setdefault(attempt.candidate.id, []).append(attempt)
+    if best is not None and best.candidate is not None:
+        by_candidate.pop(best.candidate.id, None)
+    kept = [found for same in by_candidate.values() if (found := best_of(same)) is not None]
+    return tuple(sorted(kept, key=lambda t: -t.ratio))
 
 
 def structure(attempt: Told) -> tuple[object, ...]:
-    """What makes two kernels different in kind: language, launches, scratch, shared memory, the idea's pattern."""
+    """What makes two kernels different in kind, as their plans tell: language, launches, scratch, shared memory."""
     candidate, built = attempt.candidate, attempt.built
     if candidate is None:
         return ()
-    launches = tuple(len(variant.launches) for variant in candidate.plan.variants)
+    launches = tuple(
+        tuple((launch.cooperative, launch.cluster, launch.shared_bytes != "0") for launch in variant.launches)
+        for variant in candidate.plan.variants
+    )
     shared = built is not None and any(entry.shared_bytes for entry in built.entries)
-    return (candidate.language, launches, len(candidate.plan.scratch), shared, attempt.origin.pattern)
+    return (candidate.language, launches, len(candidate.plan.scratch), shared)
 
 
 def _failures_in_a_row(attempts: Sequence[Told]) -> int:

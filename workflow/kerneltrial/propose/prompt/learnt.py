@@ -1,12 +1,13 @@
 """What was learnt so far, as the values of the feedback's template."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kerneltrial.propose.prompt.attempts import WAS_RIGHT, Read, Told
-from kerneltrial.propose.prompt.directive import Directive
+from kerneltrial.propose.prompt.directive import Directive, structure
 from kerneltrial.propose.prompt.occupancy import occupancy_sentence
 from kerneltrial.propose.prompt.quoted import one_line
 from kerneltrial.propose.search.card import Card
@@ -35,17 +36,39 @@ def learnt(showing: Showing, attempts: Sequence[Told], directive: Directive) -> 
     """Return the values of `feedback.md.j2`, but for the iteration's number."""
     shown = attempts[-LINES:]
     best, parent = directive.best, directive.parent
+    different = None if best is None else _different(showing, best, directive.others)
     return {
         "kind": directive.kind,
         "parent": None if parent is None else _whole(showing, parent),
         "best": None if best is None or best is parent else _whole(showing, best),
         "best_number": 0 if best is None else best.number,
-        "different": None if directive.different is None else _whole(showing, directive.different),
+        "different": None if different is None else _whole(showing, different),
         "lines": [_line(attempt) for attempt in shown],
         "before": len(attempts) - len(shown),
         "patterns": _patterns(attempts),
         "failure": _failure(showing, attempts),
     }
+
+
+def _different(showing: Showing, best: Told, others: Sequence[Told]) -> Told | None:
+    """The best that is built in another way: by its plan, or since less than half of its text is the best one's.
+
+    The pattern of its hypothesis says nothing of that: one changed constant may be called an idea of any kind.
+    """
+    lines = _lines(showing, best)
+    return next((o for o in others if structure(o) != structure(best) or _alike(lines, _lines(showing, o)) < 0.5), None)
+
+
+def _alike(one: Counter[str], other: Counter[str]) -> float:
+    """The share of the longer text's lines that stand in both."""
+    return (one & other).total() / max(one.total(), other.total(), 1)
+
+
+def _lines(showing: Showing, attempt: Told) -> Counter[str]:
+    """The lines of an attempt's source that say anything: no brace alone."""
+    assert attempt.candidate is not None  # only candidates are measured
+    lines = (line.strip() for line in showing.read(attempt.candidate.source).decode().splitlines())
+    return Counter(line for line in lines if len(line) > 3)
 
 
 def _whole(showing: Showing, attempt: Told) -> dict[str, Any]:
