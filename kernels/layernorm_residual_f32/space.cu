@@ -6,7 +6,9 @@
 //   VEC      values of one load: 1, 2 or 4
 //   KEEP     where h waits between the passes: 0 in global memory, 1 in registers, 2 in shared memory
 //   HOLD     with KEEP 1: loads of a row that a thread keeps
-//   WELFORD  1: mean and variance in one pass, by parts that are joined; 0: the mean, then the deviations from it
+//   WELFORD  1: mean and variance by parts that are joined, with one barrier; 0: the mean, then the deviations from it
+//   EARLY    1: gamma and beta are loaded before the barriers of the sums, so that they are there in time; 0: after them.
+//            With KEEP 1 only
 //
 // A thread reads again only what it wrote itself, so no barrier lies between the passes but those of the sums.
 
@@ -50,36 +52,41 @@ struct Part {
     }
 };
 
-__device__ __forceinline__ Part join_group(Part p) {
+template <int LANES>
+__device__ __forceinline__ float sum_of_lanes(float value) {
 #pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) {
-        const float count = __shfl_xor_sync(0xffffffffu, p.count, apart);
-        const float mean = __shfl_xor_sync(0xffffffffu, p.mean, apart);
-        const float squares = __shfl_xor_sync(0xffffffffu, p.squares, apart);
-        p.join(count, mean, squares);
-    }
+    for (int apart = LANES / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+    return value;
+}
+
+// The part of so many neighbouring lanes: their common mean first, then each part's deviations from it. Every lane adds
+// the same pairs, so that all get the same bits.
+template <int LANES>
+__device__ __forceinline__ Part join_lanes(Part p) {
+    const float count = sum_of_lanes<LANES>(p.count), sum = sum_of_lanes<LANES>(p.count * p.mean);
+    const float mean = count == 0.f ? 0.f : sum / count, apart = p.mean - mean;
+    return {count, mean, sum_of_lanes<LANES>(p.squares + p.count * apart * apart)};
+}
+
+__device__ __forceinline__ Part join_group(Part p) {
+    p = join_lanes<32>(p);
     if constexpr (WARPS > 1) {
         __shared__ Part parts[ROWS][WARPS];
         const int group = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32;
         if (threadIdx.x % 32 == 0) parts[group][warp] = p;
         __syncthreads();
-        p = parts[group][0];
-#pragma unroll
-        for (int w = 1; w < WARPS; ++w) p.join(parts[group][w].count, parts[group][w].mean, parts[group][w].squares);
+        p = join_lanes<WARPS>(parts[group][threadIdx.x % WARPS]);
     }
-    // Lanes joined their parts from two sides, which may round differently: the row goes by its first thread's.
-    p.mean = __shfl_sync(0xffffffffu, p.mean, 0);
-    p.squares = __shfl_sync(0xffffffffu, p.squares, 0);
     return p;
 }
 
-__device__ __forceinline__ float sum_group(float sum) {
-#pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+using Sums = float[ROWS][WARPS];
+
+// Every thread of the block must come here; `sums` is used once.
+__device__ __forceinline__ float sum_group(float sum, Sums& sums) {
+    sum = sum_of_lanes<32>(sum);
     if constexpr (WARPS > 1) {
-        __shared__ float sums[ROWS][WARPS];
         const int group = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32;
-        __syncthreads();  // an earlier sum of this block may still be read
         if (threadIdx.x % 32 == 0) sums[group][warp] = sum;
         __syncthreads();
         sum = 0.f;
@@ -113,14 +120,19 @@ __device__ __forceinline__ void normalise(const float* __restrict__ x, const flo
     const bool real = wanted < rows;
     const long long start = static_cast<long long>(min(wanted, rows - 1)) * cols;
     float* row = shared + threadIdx.x / GROUP * cols;
-    constexpr int HELD = KEPT == 1 ? HOLD : 1;
-    Values<WIDTH> kept[HELD], others[HELD];
+    constexpr int HELD = KEPT == 1 ? HOLD : 1, AHEAD = KEPT == 1 && EARLY == 1 ? HOLD : 1;
+    Values<WIDTH> kept[HELD], others[HELD], factors[AHEAD], shifts[AHEAD];
     Part part = {0.f, 0.f, 0.f};
     float sum = 0.f;
     if constexpr (KEPT == 1)  // all loads of a row are under way before the first is waited for
         each<WIDTH, KEPT>(cols, [&](int i, int column) {
             kept[i].load(x + start + column);
             others[i].load(residual + start + column);
+        });
+    if constexpr (KEPT == 1 && EARLY == 1)
+        each<WIDTH, KEPT>(cols, [&](int i, int column) {
+            factors[i].load(gamma + column);
+            shifts[i].load(beta + column);
         });
     each<WIDTH, KEPT>(cols, [&](int i, int column) {
         Values<WIDTH> value, other;
@@ -137,7 +149,8 @@ __device__ __forceinline__ void normalise(const float* __restrict__ x, const flo
         if constexpr (KEPT == 1) kept[i] = value;
         if constexpr (KEPT == 2) value.store(row + column);
         sum += total;
-        if constexpr (WELFORD == 1) {
+        if constexpr (WELFORD == 1 && KEPT == 1) part.count += WIDTH;
+        if constexpr (WELFORD == 1 && KEPT != 1) {
             const float mean = total / WIDTH;
             float squares = 0.f;
 #pragma unroll
@@ -153,23 +166,35 @@ __device__ __forceinline__ void normalise(const float* __restrict__ x, const flo
         else value = Values<WIDTH>{};
         return value;
     };
+    __shared__ Sums sums, squares;
     if constexpr (WELFORD == 1) {
+        if constexpr (KEPT == 1) {
+            part.mean = part.count == 0.f ? 0.f : sum / part.count;
+            each<WIDTH, KEPT>(cols, [&](int i, int) {
+#pragma unroll
+                for (int e = 0; e < WIDTH; ++e) part.squares += (kept[i].v[e] - part.mean) * (kept[i].v[e] - part.mean);
+            });
+        }
         part = join_group(part);
     } else {
-        part.mean = sum_group(sum) / cols;
+        part.mean = sum_group(sum, sums) / cols;
         each<WIDTH, KEPT>(cols, [&](int i, int column) {
             const Values<WIDTH> value = again(i, column);
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) part.squares += (value.v[e] - part.mean) * (value.v[e] - part.mean);
         });
-        part.squares = sum_group(part.squares);
+        part.squares = sum_group(part.squares, squares);
     }
     if (!real) return;
     const float scale = 1.f / sqrtf(part.squares / cols + 1e-5f);
     each<WIDTH, KEPT>(cols, [&](int i, int column) {
         Values<WIDTH> value = again(i, column), factor, shift;
-        factor.load(gamma + column);
-        shift.load(beta + column);
+        if constexpr (KEPT == 1 && EARLY == 1) {
+            factor = factors[i], shift = shifts[i];
+        } else {
+            factor.load(gamma + column);
+            shift.load(beta + column);
+        }
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) value.v[e] = (value.v[e] - part.mean) * scale * factor.v[e] + shift.v[e];
         value.store(y + start + column);

@@ -134,7 +134,7 @@ def _bits(argument: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("layernorm_residual_f32", {"GROUP": 256, "ROWS": 1, "VEC": 4, "KEEP": 2, "HOLD": 1, "WELFORD": 1}),
+        ("layernorm_residual_f32", {"GROUP": 256, "ROWS": 1, "VEC": 4, "KEEP": 2, "HOLD": 1, "WELFORD": 1, "EARLY": 0}),
         ("scan_i32", {}),
         ("deblock_u8", {"THREADS": 64, "WAY": 0, "TX": 4, "TY": 1, "WORD": 4}),
         ("spmv_csr_f32", {}),

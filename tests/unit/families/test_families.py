@@ -58,8 +58,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"BLOCKS": 8, "WAY": 0, "BUTTERFLY": 1, "VEC": 1},
     ),
     "layernorm_residual_f32": (
-        {"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "WELFORD": 1},
-        {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 0},
+        {"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "WELFORD": 1, "EARLY": 0},
+        {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 0, "EARLY": 0},
     ),
     "rmsnorm_residual_f32": ({"GROUP": 64, "ROWS": 1, "VEC": 1, "KEEP": 2, "HOLD": 1, "EARLY": 0},),
     "matmul_large_f32": (
