@@ -12,11 +12,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 
 from kerneltrial.devices.runner import Runner
+from kerneltrial.judge.setup import Subject
 from kerneltrial.propose.search.space import read_space
 from kerneltrial.records.build import Built
+from kerneltrial.records.case import Case
 from kerneltrial.records.device import Device
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.validation import Validated
+from kerneltrial.store.canonical import digest
 
 pytestmark = pytest.mark.gpu
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -49,4 +52,29 @@ def test_configurations_that_only_this_card_has_are_valid(name, card, tmp_path):
             assert isinstance(built, Built), f"{parameters}: {built}"
             with Runner(family.runners, "cuda", arch=family.arch) as runner:
                 outcome = family.judge.judge_candidate(built, family.binary(built), plan, runner)
+            assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
+
+
+@pytest.mark.parametrize("way", [5, 6])
+def test_clusters_that_stay_draw_more_rows_than_they_were_given(way, card, tmp_path):
+    from mutation import Family
+
+    space = read_space(KERNELS / "softmax_wide_f32" / "space.yaml", card.device)
+    chosen = [c for c in space.configurations if c["WAY"] == way]
+    if not chosen:
+        pytest.skip(f"{card.device.arch} has no clusters")
+    # 66 clusters of two blocks, or twice as many, have three rows or one to begin with; rows ragged and whole vectors
+    cases = [
+        Case(name=f"rows_of_{cols}", kind="correctness", dimensions={"rows": 300, "cols": cols}, seed=cols)
+        for cols in (20_002, 20_004)
+    ]
+    with ExitStack() as stack:
+        family = Family("softmax_wide_f32", tmp_path, stack, Protocol(), "cuda")
+        for parameters in chosen:
+            plan = space.plan(parameters)
+            built = family.build(space.source(parameters), plan)
+            assert isinstance(built, Built), f"{parameters}: {built}"
+            with Runner(family.runners, "cuda", arch=family.arch) as runner:
+                subject = Subject(binary=family.binary(built), plan=plan, abi=built.abi, runner=runner)
+                outcome = family.judge.judge_subject(digest(repr(parameters).encode()), subject, cases)
             assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
