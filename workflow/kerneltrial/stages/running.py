@@ -54,12 +54,12 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
     path = root / graph.record_path(config.trial, stage, iteration)
     usage = _usage(time.monotonic() - started, device_s)
     key = {"usage": stage, "iteration": iteration, "made_from": digest(canonical(want))}
-    # The record comes last, as a kill may come between: one that is there has its usage and its line in the journal.
-    job.usage_store(stage, iteration).once(key, lambda: usage, Usage)
     event = _event(envelope, usage)
     if stage == "propose":  # so that the journal shows what a reviewer had signed when it was made
         event["receipt"] = Signed(job.folder).receipt_digest()
+    # In this order, as a kill may come between: usage that is there has its line in the journal, a record has both.
     journal.append(root / graph.fragment_path(config.trial, stage, iteration), event)
+    job.usage_store(stage, iteration).once(key, lambda: usage, Usage)
     envelopes.write(path, envelope)
     if stage == "decide":
         chain.extend(job.folder)
