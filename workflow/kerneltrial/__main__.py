@@ -5,6 +5,7 @@ Exit status: 0 done (a bad candidate is a value, so a stage that judged one is d
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from kerneltrial.store.printed import as_named, printed
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    _show_every_letter()
     words = sys.argv[1:] if argv is None else argv
     parser = arguments.parser(words[0] if words else "")
     unknown = arguments.unknown_command(words)
@@ -41,6 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if outside is None:
             raise
         return _stopped(given, outside)
+
+
+def _show_every_letter() -> None:
+    """Have a letter that the terminal's encoding lacks, as in the name of a folder, shown by its number."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _stopped(given: argparse.Namespace, problem: Problem) -> int:

@@ -1,6 +1,10 @@
 """A command line that is wrong: one line, of the command that was meant."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +59,15 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert re.match(r"kerneltrial (\d|, )", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", b"h\\xe9"), ("utf-8", "h\xe9".encode())])
+def test_a_letter_that_the_terminal_lacks_is_shown_by_its_number(tmp_path: Path, encoding: str, shown: bytes) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kerneltrial", "init", "h\xe9"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(shown + b": a trial of ")
