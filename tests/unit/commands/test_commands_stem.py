@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -217,3 +218,21 @@ def test_documents_are_parsed_and_templates_compiled_ahead(monkeypatch: pytest.M
     assert documents._parsed.cache_info().misses == parsed_ahead
     contract["arguments"].clear()  # what one reader does to its own is not seen by the next
     assert documents.read_document(Path("kernels/matmul_f32/contract.yaml"))["arguments"]
+
+
+def test_a_job_that_is_stopped_while_the_stem_is_not_ready_leaves_no_trace(tmp_path: Path) -> None:
+    name = f"kerneltrial-test-{os.getpid()}-waiting"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
+        deaf.bind(f"\0{name}")
+        deaf.listen(1)
+        job = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(HAND_OVER), "cost"],
+            cwd=tmp_path,
+            env={**os.environ, "KERNELTRIAL_STEM": name, "OPENBLAS_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        asked, _ = deaf.accept()
+        assert asked.recv(1)
+        job.send_signal(signal.SIGINT)
+        assert (job.communicate(timeout=WAIT_S)[1], job.returncode) == (b"", -signal.SIGINT)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kerneltrial.commands.init import STARTER
-from kerneltrial.dag import asked
+from kerneltrial.dag import asked, prepared
 
 
 @pytest.fixture
@@ -68,3 +68,12 @@ def test_words_that_snakemake_would_drop_without_a_word_are_refused(folder: Path
 )
 def test_words_that_all_count_are_let_pass(folder: Path, words: str) -> None:
     asked.look(folder, (), False, words.split())
+
+
+def test_a_run_that_is_stopped_before_any_job_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepared, "check", stopped)
+    with pytest.raises(SystemExit, match=r"^kerneltrial: stopped before any job; the same command goes on"):
+        prepared.prepare({}, folder, main_process=True)

@@ -15,6 +15,8 @@ _ONE_THREAD = "OPENBLAS_NUM_THREADS"  # with another number the stem's numerical
 
 def main() -> int:
     """Hand the stage over and return its status, or become the process that runs it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever stops a run waits for no trace of this file
     name = os.environ.get("KERNELTRIAL_STEM")
     if name and os.environ.get(_ONE_THREAD) == "1":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stem:

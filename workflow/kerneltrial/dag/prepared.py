@@ -127,6 +127,8 @@ def prepare(
         return run
     except Problem as error:
         stop(str(error))
+    except KeyboardInterrupt:
+        stop("stopped before any job; the same command goes on from here")
     except OSError as fault:
         problem = refused(fault)
         if problem is None:
