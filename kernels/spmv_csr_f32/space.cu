@@ -6,9 +6,12 @@
 //            1: threads share the matrix evenly, whatever its rows are (Merrill and Garland, "Merge-based Parallel Sparse
 //               Matrix-Vector Multiplication", 2016): rows and entries together are cut into runs of ITEMS, one a thread;
 //               a thread leaves the sum of the row that goes on behind its run, and a second launch adds these
-//   LANES    with WAY 0
+//            2: a block has THREADS / LANES rows, and its threads share the products of these, neighbours taking neighbours,
+//               by way of shared memory (Greathouse and Daga, "Efficient Sparse Matrix-Vector Multiplication on GPUs
+//               Using the CSR Storage Format", 2014); then LANES threads add those of a row
+//   LANES    with WAY 0 and 2
 //   FLIGHT   with WAY 0: entries of a thread that are in flight together
-//   ITEMS    with WAY 1
+//   ITEMS    with WAY 1, and with WAY 2: entries of a thread that are in flight together
 //
 // Sums are taken in a fixed order, so that results are the same bits in every run.
 
@@ -33,6 +36,43 @@ spmv_rows(const int* __restrict__ offsets, const int* __restrict__ columns, cons
 #pragma unroll
     for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
     if (wanted < rows && threadIdx.x % LANES == 0) y[row] = sum;
+}
+
+#elif WAY == 2
+extern "C" __global__ void __launch_bounds__(THREADS)
+spmv_tiles(const int* __restrict__ offsets, const int* __restrict__ columns, const float* __restrict__ values,
+           const float* __restrict__ x, float* __restrict__ y, int rows) {
+    constexpr int ROWS = THREADS / LANES, TILE = THREADS * ITEMS;
+    __shared__ float products[TILE];
+    const int row0 = blockIdx.x * ROWS, row = row0 + threadIdx.x / LANES;
+    const int begin = offsets[row0], end = offsets[min(row0 + ROWS, rows)];
+    const int first = offsets[min(row, rows)], last = offsets[min(row + 1, rows)];
+    double total = 0.;  // a long row has many tiles, whose chain of additions would lose too much in float
+    for (int start = begin; start < end; start += TILE) {
+        const int count = min(TILE, end - start);
+        int column[ITEMS];
+        float value[ITEMS], factor[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const int at = i * THREADS + threadIdx.x;
+            column[i] = at < count ? columns[start + at] : -1;
+            value[i] = at < count ? values[start + at] : 0.f;
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) factor[i] = column[i] >= 0 ? x[column[i]] : 0.f;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) products[i * THREADS + threadIdx.x] = value[i] * factor[i];
+        __syncthreads();
+        float sum = 0.f;
+        for (int at = max(first - start, 0) + threadIdx.x % LANES; at < min(last - start, count); at += LANES)
+            sum += products[at];
+        total += sum;
+        __syncthreads();  // the next tile's products take the place of these
+    }
+    float sum = total;
+#pragma unroll
+    for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+    if (row < rows && threadIdx.x % LANES == 0) y[row] = sum;
 }
 
 #else
