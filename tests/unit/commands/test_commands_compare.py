@@ -73,3 +73,26 @@ def test_a_trial_is_found_by_the_folder_that_holds_it_alone(tmp_path) -> None:
     (tmp_path / "b.tar").touch()
     with pytest.raises(InputProblem, match=r"b.tar is no trial .* a bundle is unpacked first"):
         compare._folder("b.tar", tmp_path)
+
+
+def test_many_files_that_one_of_the_two_alone_has_are_one_row() -> None:
+    """A replay's lock holds every reply; sixty rows of digests would hide the one variable that was changed."""
+
+    def lock(files: dict[str, str]) -> dict[str, object]:
+        device = {"kind": "cpu", "name": "cpu", "arch": "sm_90", "fingerprint": {}}
+        return {"trial": "t", "asked": {}, "device": device, "files": {"oracle.py": "1", "r/kept.json": "1", **files}}
+
+    replies = {f"r/{number}.json": "1" for number in range(28)}
+    told = compare._of_locks(lock({}), lock({**replies, "r/kept.json": "2", "one/a.cu": "1"}))
+    assert told == [
+        ("lock.files.one/a.cu", "absent", "1"),
+        ("lock.files.r/*", "absent", "28 files"),
+        ("lock.files.r/kept.json", "1", "2"),
+    ]
+    both = compare._of_locks(
+        lock(dict(list(replies.items())[:3])), lock({f"r/x{number}.json": "1" for number in range(5)})
+    )
+    assert both == [
+        *((f"lock.files.r/{number}.json", "1", "absent") for number in range(3)),
+        ("lock.files.r/*", "absent", "5 files"),
+    ]

@@ -1,6 +1,7 @@
 """`kerneltrial compare A B`: two trials side by side, so that one variable can be changed at a time."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,8 @@ from kerneltrial.store.plain import require_plain
 from kerneltrial.store.printed import printed
 
 _WIDTH = 40
+_ABSENT = "absent"
+_MANY = 4  # files of a folder that are told of as one
 Row = tuple[str, str, str]
 
 
@@ -87,10 +90,29 @@ def _window(text: str, start: int) -> str:
 
 def _of_locks(one: dict[str, Any], other: dict[str, Any]) -> list[Row]:
     """What differs; of two devices of other names the names alone, as nothing else of them need agree."""
-    found = list(_differences("lock", _identity(one), _identity(other)))
+    found = list(_folded(list(_differences("lock", _identity(one), _identity(other)))))
     if not any(path == "lock.device.name" for path, _, _ in found):
         return found
     return [row for row in found if not row[0].startswith("lock.device.fingerprint.")]
+
+
+def _folded(rows: list[Row]) -> Iterator[Row]:
+    """Rows of files of one folder that one of the two alone has, as one row where they are many: recorded replies."""
+
+    def group(row: Row) -> tuple[str, bool, bool]:
+        path, one, other = row
+        return path.rpartition("/")[0] if path.startswith("lock.files.") else "", one == _ABSENT, other == _ABSENT
+
+    counts = Counter(map(group, rows))
+    told = set[tuple[str, bool, bool]]()
+    for row in rows:
+        key = folder, *lacks = group(row)
+        if not folder or not any(lacks) or counts[key] < _MANY:
+            yield row
+        elif key not in told:
+            told.add(key)
+            one, other = (_ABSENT if lacking else f"{counts[key]} files" for lacking in lacks)
+            yield f"{folder}/*", one, other
 
 
 def _identity(lock: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +128,7 @@ def _identity(lock: dict[str, Any]) -> dict[str, Any]:
 def _differences(path: str, one: Any, other: Any) -> Iterator[Row]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}):
-            yield from _differences(f"{path}.{key}", one.get(key, "absent"), other.get(key, "absent"))
+            yield from _differences(f"{path}.{key}", one.get(key, _ABSENT), other.get(key, _ABSENT))
     elif canonical(one) != canonical(other):
         yield path, _text(one), _text(other)
 
