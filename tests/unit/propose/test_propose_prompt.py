@@ -292,6 +292,23 @@ def test_what_is_shown_beside_the_best_is_built_in_another_way():
     assert shown_as_different(best) == 0
 
 
+@pytest.mark.parametrize("place", ["source", "log", "detail"])
+def test_what_has_no_bound_at_its_writer_has_one_in_the_prompt(place):
+    """A source may have a million bytes; sent again in each prompt it would spend the budget, or fill the model."""
+    huge = "x" * 900_000
+    story = Story(clocked=True)
+    story.held(story.candidate(huge if place == "source" else "// a kernel"), origin("An idea."), 1.2, 1.1)
+    if place == "detail":
+        story.unusable(Reason.UNUSABLE_REPLY, huge)
+    else:
+        story.not_built(story.candidate("// broken"), origin("Another."), Reason.DOES_NOT_COMPILE, "no")
+    story.close()
+    log = huge.encode() if place == "log" else b"error"
+    text = prompt(known(STORIES["go"](), read=lambda name: story.sources.get(name, log)), iterations(story)).feedback
+    assert len(text) < 110_000
+    assert re.search("^... [0-9]+ more characters$", text, re.MULTILINE)
+
+
 def test_the_plan_that_is_shown_is_one_that_would_be_taken(made):
     """It is the only example of scratch, several launches and variants that a model sees."""
     shown = made["first"].instructions.partition("A plan of another contract")[2]

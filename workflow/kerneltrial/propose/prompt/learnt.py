@@ -20,6 +20,7 @@ from kerneltrial.store.canonical import builtins
 LINES = 60  # attempts that have a line of their own, the latest; those before are counted
 ONE_LINE = 220
 LOG_BYTES = 8_000  # of a compiler's log; the first error stands at its beginning
+SOURCE_CHARACTERS = 100_000  # of a source: one that a server let grow without bound would be sent again in each prompt
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _whole(showing: Showing, attempt: Told) -> dict[str, Any]:
         "number": attempt.number,
         "state": _state(attempt),
         "language": candidate.language,
-        "source": showing.read(candidate.source).decode().rstrip(),
+        "source": _cut(showing.read(candidate.source).decode().rstrip(), SOURCE_CHARACTERS),
         "plan": plan_text(candidate.plan),
         "hypothesis": attempt.origin.hypothesis,
         "figures": [_figure(case) for case in attempt.figures],
@@ -87,6 +88,11 @@ def _whole(showing: Showing, attempt: Told) -> dict[str, Any]:
         "occupancy": _occupancy(showing, attempt),
         "profile": attempt.profile,
     }
+
+
+def _cut(text: str, most: int) -> str:
+    """A text of at most so many characters, and how many are left out."""
+    return text if len(text) <= most else f"{text[:most]}\n... {len(text) - most} more characters"
 
 
 def plan_text(plan: object) -> str:
@@ -176,9 +182,7 @@ def _failure(showing: Showing, attempts: Sequence[Told]) -> dict[str, Any] | Non
     if last is None:
         return None
     log = showing.read(last.log).decode(errors="replace") if last.state == "not_built" and last.log else ""
-    if len(log) > LOG_BYTES:
-        log = f"{log[:LOG_BYTES]}\n... {len(log) - LOG_BYTES} more characters"
-    detail = "" if log else last.detail
+    log, detail = _cut(log, LOG_BYTES), "" if log else _cut(last.detail, LOG_BYTES)
     return {
         "number": last.number,
         "state": _state(last),
