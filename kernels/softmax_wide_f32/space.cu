@@ -15,6 +15,8 @@
 //            5: as 4 with clusters that stay and draw rows by ticket: the next three rows are on their way to shared
 //               memory while one is in registers, so that loads never wait for a row's exchange or for a cluster's end
 //            6: as 5 with one row on its way, and two blocks on a multiprocessor
+//            7, 8: as 5 and 6, and parts are told by st.async, which each block's barrier in shared memory counts: a barrier of
+//               the cluster would first wait for the stores of the row before
 //   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
 
 constexpr int WARPS = THREADS / 32;
@@ -216,24 +218,30 @@ KERNEL row_vectors(const float* __restrict__ x, float* __restrict__ y, int cols)
 #if WAY >= 4
 constexpr int MOST = 8;  // blocks of a cluster
 
-__device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+__device__ __forceinline__ void arrive_in_cluster() {
+    __syncwarp();  // lanes that told something come back to the others: the barrier wants whole warps
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
 
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-// Write to the place of another block's shared memory that `own` is of this one's.
-__device__ __forceinline__ unsigned there(const void* own, int block) {
-    unsigned at;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(own))), "r"(block));
-    return at;
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-__device__ __forceinline__ void tell(const float2* own, int block, float maximum, float sum) {
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there(own, block)), "f"(maximum), "f"(sum) : "memory");
+// The place of another block's shared memory that `own` is of this one's.
+__device__ __forceinline__ unsigned place_in(int block, unsigned own) {
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(block));
+    return there;
 }
 
-__device__ __forceinline__ void tell(const int* own, int block, int value) {
-    asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(own, block)), "r"(value) : "memory");
+__device__ __forceinline__ void tell(unsigned there, Part p) {
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there), "f"(p.maximum), "f"(p.sum) : "memory");
+}
+
+__device__ __forceinline__ void tell(unsigned there, int value) {
+    asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there), "r"(value) : "memory");
 }
 
 __device__ __forceinline__ float warp_maximum(float value) {
@@ -288,7 +296,7 @@ __device__ __forceinline__ Part join_parts(const float2* parts) {
 // A block's even share of a row's columns, and what of it is this thread's.
 template <int WIDTH>
 struct Share {
-    static constexpr int KEPT = VEC * FLIGHT / WIDTH;
+    static constexpr int KEPT = VEC * FLIGHT / WIDTH, APART = THREADS * WIDTH;  // columns from load to load
     int first, last;
 
     __device__ __forceinline__ explicit Share(int cols) {
@@ -297,19 +305,18 @@ struct Share {
         last = min(cols, static_cast<int>(blockIdx.x + 1) * chunk);
     }
 
-    __device__ __forceinline__ int column(int f) const { return first + f * THREADS * WIDTH; }
-
-    __device__ __forceinline__ bool has(int f) const { return column(f) < last; }
+    __device__ __forceinline__ bool has(int f) const { return first + f * APART < last; }
 
     // The quotients, from powers of distances to the warp's maximum.
-    __device__ __forceinline__ void write(float* to, float (&v)[KEPT][WIDTH], Part own, Part whole) const {
+    __device__ __forceinline__ void write(float* row, float (&v)[KEPT][WIDTH], Part own, Part whole) const {
         const float scale = expf(own.maximum - whole.maximum) / whole.sum;
+        float* to = row + first;
 #pragma unroll
         for (int f = 0; f < KEPT; ++f) {
             if (!has(f)) continue;
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
-            put<WIDTH>(to + column(f), v[f]);
+            put<WIDTH>(to + f * APART, v[f]);
         }
     }
 };
@@ -318,21 +325,23 @@ struct Share {
 #if WAY == 4
 template <int WIDTH>
 __device__ __forceinline__ void row_in_cluster(const float* __restrict__ x, float* __restrict__ y, int cols) {
+    using S = Share<WIDTH>;
     __shared__ float2 parts[MOST * WARPS];
     arrive_in_cluster();
-    const Share<WIDTH> share(cols);
+    const S share(cols);
     const long long start = static_cast<long long>(blockIdx.y) * cols;
-    float v[Share<WIDTH>::KEPT][WIDTH];
+    const float* from = x + start + share.first;
+    float v[S::KEPT][WIDTH];
 #pragma unroll
-    for (int f = 0; f < Share<WIDTH>::KEPT; ++f) {
+    for (int f = 0; f < S::KEPT; ++f) {
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
-        if (share.has(f)) get<WIDTH>(x + start + share.column(f), v[f]);
+        if (share.has(f)) get<WIDTH>(from + f * S::APART, v[f]);
     }
     const Part own = powers(v);
     wait_for_cluster();  // all blocks have begun, so that their shared memory is there
     const int lane = threadIdx.x % 32;
-    if (lane < gridDim.x) tell(parts + blockIdx.x * WARPS + threadIdx.x / 32, lane, own.maximum, own.sum);
+    if (lane < gridDim.x) tell(place_in(lane, shared_address(parts + blockIdx.x * WARPS + threadIdx.x / 32)), own);
     arrive_in_cluster();
     wait_for_cluster();
     share.write(y + start, v, own, join_parts(parts));
@@ -345,22 +354,65 @@ KERNEL cluster_vectors(const float* __restrict__ x, float* __restrict__ y, int c
 #endif
 
 #if WAY >= 5
-constexpr int AHEAD = WAY == 5 ? 3 : 1;  // rows on their way
+constexpr bool COUNTED = WAY >= 7;           // parts are told by st.async
+constexpr int AHEAD = WAY % 2 == 1 ? 3 : 1;  // rows on their way
 
-template <int WIDTH>
-__device__ __forceinline__ void copy(float* to, const float* from) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    if constexpr (WIDTH == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(4 * WIDTH) : "memory");
+// A block's barrier waits for one arrival, its own, and for so many bytes that are told to it.
+__device__ __forceinline__ void prepare(unsigned barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
 }
 
-// A thread copies, and reads, its own values alone: no barrier is needed for them.
+__device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void tell_counted(unsigned there, unsigned barrier, Part p) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(there),
+                 "f"(p.maximum), "f"(p.sum), "r"(barrier)
+                 : "memory");
+}
+
+__device__ __forceinline__ void tell_counted(unsigned there, unsigned barrier, int value) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.s32 [%0], %1, [%2];" ::"r"(there), "r"(value),
+                 "r"(barrier)
+                 : "memory");
+}
+
+__device__ __forceinline__ void wait_for_bytes(unsigned barrier, unsigned parity) {
+    unsigned done;
+    do {
+        asm volatile(
+            "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+            : "=r"(done)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+    } while (!done);
+}
+
 template <int WIDTH>
-__device__ __forceinline__ void fetch(float* slot, const float* x, int row, int rows, int cols, Share<WIDTH> share) {
-    const float* from = x + static_cast<long long>(row) * cols;
+__device__ __forceinline__ void copy(unsigned to, const float* from) {
+    if constexpr (WIDTH == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(4 * WIDTH) : "memory");
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void read_back(unsigned from, float* v) {
+    if constexpr (WIDTH == 4)
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from) : "memory");
+    else
+        for (int e = 0; e < WIDTH; ++e) asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[e]) : "r"(from + 4 * e) : "memory");
+}
+
+// A thread copies, and reads, its own values alone: no barrier is needed for them. `slot`: of this thread's first.
+template <int WIDTH>
+__device__ __forceinline__ void fetch(unsigned slot, const float* x, int row, int rows, int cols, Share<WIDTH> share) {
+    using S = Share<WIDTH>;
+    const float* from = x + (static_cast<long long>(row) * cols + share.first);
+    if (row < rows) {
 #pragma unroll
-    for (int f = 0; f < Share<WIDTH>::KEPT; ++f)
-        if (row < rows && share.has(f)) copy<WIDTH>(slot + (f * THREADS + threadIdx.x) * WIDTH, from + share.column(f));
+        for (int f = 0; f < S::KEPT; ++f)
+            if (share.has(f)) copy<WIDTH>(slot + 4 * f * S::APART, from + f * S::APART);
+    }
     asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too: they are counted
 }
 
@@ -369,52 +421,80 @@ __device__ __forceinline__ void fetch(float* slot, const float* x, int row, int 
 template <int WIDTH>
 __device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, float* __restrict__ y, int* tickets,
                                                 int rows, int cols) {
+    using S = Share<WIDTH>;
     extern __shared__ float4 ring[];  // AHEAD slots of CHUNK values
     __shared__ float2 parts[2][MOST * WARPS];
     __shared__ int drawn[2];
+    __shared__ unsigned long long barriers[2];
+    if (COUNTED && threadIdx.x == 0) {
+        prepare(shared_address(barriers)), prepare(shared_address(barriers + 1));
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
     arrive_in_cluster();
-    const Share<WIDTH> share(cols);
+    const S share(cols);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    unsigned first_slot = shared_address(ring) + 4 * WIDTH * threadIdx.x;
+    asm volatile("" : "+r"(first_slot));  // made once, not anew for each copy
     int coming[AHEAD];  // in ascending order, here and at all times
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a) {
         coming[a] = blockIdx.y + a * gridDim.y;
-        fetch(reinterpret_cast<float*>(ring) + a * CHUNK, x, coming[a], rows, cols, share);
+        fetch(first_slot + 4 * a * CHUNK, x, coming[a], rows, cols, share);
     }
+    // where lane b tells block b of this warp's part, and of a row that was drawn
+    const int other = min(lane, static_cast<int>(gridDim.x) - 1);
+    const unsigned there = place_in(other, shared_address(parts[0] + blockIdx.x * WARPS + warp));
+    const unsigned drawn_there = place_in(other, shared_address(drawn));
+    const unsigned own_barriers = shared_address(barriers), barriers_there = place_in(other, own_barriers);
+    const unsigned bytes = gridDim.x * WARPS * sizeof(parts[0][0]) + sizeof(drawn[0]);
+    const bool draws = blockIdx.x == 0 && warp == 0;
+    unsigned parity = 0;  // of the two barriers' phases: one after the other completes
     wait_for_cluster();  // all blocks have begun, so that their shared memory is there
-    for (int turn = 0, slot = 0; coming[0] < rows; ++turn, slot = slot + 1 == AHEAD ? 0 : slot + 1) {
-        const bool draws = blockIdx.x == 0 && warp == 0;
+    for (int turn = 0, slot = 0; coming[0] < rows; turn ^= 1, slot = slot + 1 == AHEAD ? 0 : slot + 1) {
         int ticket = 0;
         if (draws && lane == 0) ticket = atomicAdd(tickets, 1);
-        float* values = reinterpret_cast<float*>(ring) + slot * CHUNK;
-        float v[Share<WIDTH>::KEPT][WIDTH];
+        const unsigned values = first_slot + 4 * slot * CHUNK;
+        float v[S::KEPT][WIDTH];
         asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
 #pragma unroll
-        for (int f = 0; f < Share<WIDTH>::KEPT; ++f) {
+        for (int f = 0; f < S::KEPT; ++f) {
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
-            if (share.has(f)) get<WIDTH>(values + (f * THREADS + threadIdx.x) * WIDTH, v[f]);
+            if (share.has(f)) read_back<WIDTH>(values + 4 * f * S::APART, v[f]);
         }
         const Part own = powers(v);
-        // Two sets of parts: who writes a set again has met all that read it at the barrier between.
-        if (lane < gridDim.x) tell(parts[turn % 2] + blockIdx.x * WARPS + warp, lane, own.maximum, own.sum);
+        // Two sets of parts, and two barriers: who writes a set again has met all that read it by the set between.
+        const unsigned part_there = there + turn * static_cast<unsigned>(sizeof(parts[0]));
         if (draws) {
             ticket = __shfl_sync(0xffffffffu, ticket, 0);
             if (lane == 0 && ticket == rows - 1) *tickets = 0;
-            if (lane < gridDim.x) tell(drawn + turn % 2, lane, ticket);
         }
-        arrive_in_cluster();
-        wait_for_cluster();
+        if constexpr (COUNTED) {
+            if (threadIdx.x == 0) expect(own_barriers + 8 * turn, bytes);
+            if (lane < gridDim.x) {
+                tell_counted(part_there, barriers_there + 8 * turn, own);
+                if (draws) tell_counted(drawn_there + 4 * turn, barriers_there + 8 * turn, ticket);
+            }
+            wait_for_bytes(own_barriers + 8 * turn, parity);
+            parity ^= turn;
+        } else {
+            if (lane < gridDim.x) {
+                tell(part_there, own);
+                if (draws) tell(drawn_there + 4 * turn, ticket);
+            }
+            arrive_in_cluster();
+            wait_for_cluster();
+        }
         const int row = coming[0];
 #pragma unroll
         for (int a = 1; a < AHEAD; ++a) coming[a - 1] = coming[a];
-        coming[AHEAD - 1] = AHEAD * gridDim.y + drawn[turn % 2];
+        coming[AHEAD - 1] = AHEAD * gridDim.y + drawn[turn];
         fetch(values, x, coming[AHEAD - 1], rows, cols, share);
-        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(parts[turn % 2]));
+        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(parts[turn]));
     }
 }
 
-#define RING extern "C" __global__ void __launch_bounds__(THREADS, WAY == 6 ? 2 : 1)
+#define RING extern "C" __global__ void __launch_bounds__(THREADS, WAY % 2 == 0 ? 2 : 1)
 
 RING ring_any(const float* __restrict__ x, float* __restrict__ y, int* tickets, int rows, int cols) {
     rows_in_cluster<1>(x, y, tickets, rows, cols);
