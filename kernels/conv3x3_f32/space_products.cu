@@ -126,14 +126,23 @@ __device__ __forceinline__ void multiply(float (&c)[OUT][PX], const Fragment& f)
         }
 }
 
-// One step: `us` and `vs` are this thread's first values of the warp's first place.
-__device__ __forceinline__ void multiply_step(float (&c)[2][OUT][PX], const float* us, const float* vs) {
-    Fragment f[2];
-    f[0].read(us, vs);
+// One step: `us` and `vs` are this thread's first values of the warp's first place. Where there is MORE, the patches that are on
+// their way are left in the other buffer, `away` from this one, before the last two products; and behind the barrier the next step's first values
+// are read before the last ones of this are multiplied.
+template <bool MORE>
+__device__ __forceinline__ void multiply_step(float (&c)[2][OUT][PX], Fragment (&f)[2], Patches& patches, const float* us,
+                                              const float* vs, float* next, int away) {
 #pragma unroll
     for (int at = 0; at < 2 * DEPTH; ++at) {
         const int d = (at + 1) / 2, p = (at + 1) % 2;
-        if (at + 1 < 2 * DEPTH) f[(at + 1) % 2].read(us + (d * 16 + p) * BM, vs + d * V_DEPTH + p * BN);
+        if (MORE && at == 2 * DEPTH - 2 && patches.width > 0) patches.store(next + U_FLOATS);  // always: but not before it is loaded
+        if (at + 1 < 2 * DEPTH) {
+            f[p].read(us + (d * 16 + p) * BM, vs + d * V_DEPTH + p * BN);
+        } else if (MORE) {
+            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            __syncthreads();
+            f[0].read(us + away, vs + away);
+        }
         multiply(c[at % 2], f[at % 2]);
     }
 }
@@ -168,10 +177,11 @@ __device__ __forceinline__ void store_tile(float* y, const float (&pixels)[2][2]
     }
 }
 
-// All filters, turned: by input channel, place and output channel, zero beyond the last of each.
+// All filters, turned: by the BM output channels of a block, input channel, place and output channel, so that what a block
+// brings lies together; zero beyond the last of each.
 extern "C" __global__ void __launch_bounds__(128)
 turn_filters(const float* __restrict__ w, float* __restrict__ turned, int inputs, int outputs) {
-    const int out = blockIdx.x * 32 + threadIdx.x % 32, in = blockIdx.y * 4 + threadIdx.x / 32, padded = gridDim.x * 32;
+    const int out = blockIdx.x * 32 + threadIdx.x % 32, in = blockIdx.y * 4 + threadIdx.x / 32;
     const bool there = out < outputs && in < inputs;
     const float* from = w + (there ? (static_cast<long long>(out) * inputs + in) * 9 : 0);
     float g[9], u[16];
@@ -179,44 +189,44 @@ turn_filters(const float* __restrict__ w, float* __restrict__ turned, int inputs
     for (int t = 0; t < 9; ++t) g[t] = there ? from[t] : 0.f;
     turn_filter(g, u);
 #pragma unroll
-    for (int t = 0; t < 16; ++t) turned[(in * 16 + t) * padded + out] = u[t];
+    for (int t = 0; t < 16; ++t) turned[((out / BM * 4 * gridDim.y + in) * 16 + t) * BM + out % BM] = u[t];
 }
 
 extern "C" __global__ void __launch_bounds__(GROUP, OUT * PX > 32 ? 1 : 2)
 conv3x3(const float* __restrict__ x, const float* __restrict__ turned, float* __restrict__ y, int inputs, int outputs,
         int height, int width) {
     extern __shared__ __align__(16) float shared[];
-    const int out0 = blockIdx.x * BM, tile0 = blockIdx.y * BN, padded = gridDim.x * BM;
+    const int out0 = blockIdx.x * BM, tile0 = blockIdx.y * BN;
     const int lane = threadIdx.x % 32, place = threadIdx.x / 32 * 2;
     // Neighbours read the same patches, and next but one neighbours the same filters: half as many passes of shared memory.
     const int row = (lane / (2 * LANES_N) * 2 + lane % 2) * 4, column = lane / 2 % LANES_N * 4;
     const int mine = tile0 + threadIdx.x % BN, across = (width + 1) / 2;
     Patches patches(x, inputs, height, width, mine);
+    const float* filters = turned + blockIdx.x * ((inputs + DEPTH - 1) / DEPTH * U_FLOATS) + threadIdx.x * 4;
     const auto bring = [&](float* to, int in0) {
 #pragma unroll
-        for (int i = 0; i < U_FLOATS / 4 / GROUP; ++i) {
-            const int at = threadIdx.x + i * GROUP;
-            copy4(to + at * 4, turned + (in0 * 16 + at / (BM / 4)) * padded + out0 + at % (BM / 4) * 4);
-        }
+        for (int i = 0; i < U_FLOATS; i += GROUP * 4) copy4(to + threadIdx.x * 4 + i, filters + i);
         asm volatile("cp.async.commit_group;" ::: "memory");
+        filters += U_FLOATS;
         patches.load(in0);
     };
-    const auto ready = [&](float* to) {
-        patches.store(to + U_FLOATS);
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
-        __syncthreads();
-    };
     float c[2][OUT][PX] = {};
+    Fragment f[2];
     bring(shared, 0);
-    ready(shared);
-    int buffer = 0;
-    for (int in0 = DEPTH; in0 < inputs; in0 += DEPTH, buffer = BUFFER - buffer) {
-        float* next = shared + BUFFER - buffer;
+    patches.store(shared + U_FLOATS);
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+    const float *us = shared + place * BM + row, *vs = shared + U_FLOATS + place * BN + column;
+    float* next = shared + BUFFER;
+    f[0].read(us, vs);
+    int away = BUFFER;
+#pragma unroll 1
+    for (int in0 = DEPTH; in0 < inputs; in0 += DEPTH) {
         bring(next, in0);
-        multiply_step(c, shared + buffer + place * BM + row, shared + buffer + U_FLOATS + place * BN + column);
-        ready(next);
+        multiply_step<true>(c, f, patches, us, vs, next, away);
+        us += away, vs += away, next -= away, away = -away;
     }
-    multiply_step(c, shared + buffer + place * BM + row, shared + buffer + U_FLOATS + place * BN + column);
+    multiply_step<false>(c, f, patches, us, vs, next, away);
 #pragma unroll
     for (int q = 0; q < OUT; q += 4) {
         __syncthreads();  // what was there before is read
