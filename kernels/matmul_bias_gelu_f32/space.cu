@@ -54,11 +54,11 @@ __device__ __forceinline__ float gelu(float z) {
     return 0.5f * z * (1.f + erff(z * 0.70710678f));
 }
 
-// Four sums of a row to c, by way of bias and activation where these are done here.
+// Four sums of a row to c, by way of their bias and activation where these are done here.
 template <bool WHOLE>
-__device__ __forceinline__ void finish4(float* c, const float* __restrict__ bias, float4 v, int row, int column, int m, int n) {
+__device__ __forceinline__ void finish4(float* c, float4 bias, float4 v, int row, int column, int m, int n) {
     if constexpr (FUSED == 1) {
-        v = add(v, load4<WHOLE>(bias, 0, column, 1, n));
+        v = add(v, bias);
         v = make_float4(gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w));
     }
     store4<WHOLE>(c, v, row, column, m, n);
@@ -82,6 +82,7 @@ constexpr int SHARED_FLOATS = TILE_FLOATS > SUM_FLOATS ? TILE_FLOATS : SUM_FLOAT
 constexpr int A_VECTORS = BM * BK / 4, B_VECTORS = BK * BN / 4;
 constexpr int A_LOADS = (A_VECTORS + THREADS - 1) / THREADS, B_LOADS = (B_VECTORS + THREADS - 1) / THREADS;
 constexpr int CHUNKS = BM * BN / 4 / THREADS;  // groups of four neighbours of C that a thread finishes
+constexpr bool EARLY = CHUNKS <= 2;
 
 struct Place {
     int row, column;
@@ -263,13 +264,18 @@ __device__ __forceinline__ void tile(const float* a, const float* b, const float
     __shared__ __align__(16) float shared[SHARED_FLOATS];
     const int steps = (k + BK - 1) / BK, splits = gridDim.z, column0 = blockIdx.x * BN;
     Fragment f;
+    float4 early[CHUNKS];  // where they are few, what the end wants is asked for at the beginning
+#pragma unroll
+    for (int q = 0; q < (EARLY ? CHUNKS : 0); ++q)
+        early[q] = load4<WHOLE>(bias, 0, column0 + Finished::place(f, q).column, 1, n);
     sum_steps<WHOLE>(f, a, b, column0, blockIdx.z * steps / splits, (blockIdx.z + 1) * steps / splits, m, n, k, shared);
     Finished done(f, shared);
     if (SPLIT > 1 && splits > 1 && !done.join(partial, tickets)) return;
 #pragma unroll
     for (int q = 0; q < CHUNKS; ++q) {
         const Place p = Finished::place(f, q);
-        finish4<WHOLE>(c, bias, done.chunk[q], blockIdx.y * BM + p.row, column0 + p.column, m, n);
+        const float4 more = EARLY ? early[q] : load4<WHOLE>(bias, 0, column0 + p.column, 1, n);
+        finish4<WHOLE>(c, more, done.chunk[q], blockIdx.y * BM + p.row, column0 + p.column, m, n);
     }
 }
 
@@ -558,11 +564,13 @@ __device__ __forceinline__ void tile(const float* a, const float* b, const float
     float sums[8][TN];
     if (!sum_tile<WHOLE>(sums, at, a, b, partial, tickets, m, n, k)) return;
 #pragma unroll
-    for (int j = 0; j < TN; j += 4)
+    for (int j = 0; j < TN; j += 4) {
+        const float4 more = load4<WHOLE>(bias, 0, at.column0 + at.column + j * 8, 1, n);
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            finish4<WHOLE>(c, bias, make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]),
+            finish4<WHOLE>(c, more, make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]),
                            at.row0 + at.row + i / 4 * 16 + i % 4, at.column0 + at.column + j * 8, m, n);
+    }
 }
 
 #endif  // LARGE

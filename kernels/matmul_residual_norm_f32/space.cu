@@ -12,7 +12,8 @@
 //   BAND         with LARGE: blocks take tiles of BAND rows of tiles together, for the level-2 cache
 //   SQUARES      with LARGE: products are taken in squares of 2 x 2, else row by row, there and back
 //   NORM         who norms a row: 0 a second launch; 1 the block that takes the last ticket of its band of rows;
-//                2 the block itself, which makes all tiles of its band one after the other
+//                2 the block itself, which makes all tiles of its band one after the other; 3 all blocks of a band, a
+//                cluster that adds its parts of rows in shared memory (where eight blocks are enough, else as 0)
 //
 // Slices, splits and squares are summed in a fixed order, so that results are the same bits in every run. Why the loop of
 // LARGE is as it is: workflow/adr/0051-large-products.md.
@@ -95,13 +96,6 @@ struct Row {
     }
 };
 
-// Four sums of a row, with the residual, to h.
-template <bool WHOLE>
-__device__ __forceinline__ void finish4(float* h, const float* __restrict__ residual, float4 v, int row, int column, int m,
-                                        int n) {
-    store4<WHOLE>(h, add(load4<WHOLE>(residual, row, column, m, n), v), row, column, m, n);
-}
-
 #define PARAMETERS                                                                                  \
     const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ residual,   \
         const float *__restrict__ gamma, float *h, float *__restrict__ y, float4 *partial, int *tickets, int m, int n, int k
@@ -120,6 +114,7 @@ constexpr int SHARED_FLOATS = TILE_FLOATS > SUM_FLOATS ? TILE_FLOATS : SUM_FLOAT
 constexpr int A_VECTORS = BM * BK / 4, B_VECTORS = BK * BN / 4;
 constexpr int A_LOADS = (A_VECTORS + THREADS - 1) / THREADS, B_LOADS = (B_VECTORS + THREADS - 1) / THREADS;
 constexpr int CHUNKS = BM * BN / 4 / THREADS;  // groups of four neighbours of C that a thread finishes
+constexpr bool EARLY = CHUNKS <= 2;
 
 struct Place {
     int row, column;
@@ -575,7 +570,7 @@ __device__ __forceinline__ bool sum_tile(float (&c)[8][TN], const Tile& tile, co
 
 #endif  // LARGE
 
-// With NORM above 0, after the block's part of h is written: norms the rows from row0 on, if it is this block that has to.
+// With NORM 1 and 2, after the block's part of h is written: norms the rows from row0 on, if it is this block that has to.
 // Of small bands all rows are read at once, by THREADS / BM neighbours each; of large ones a warp takes a row.
 template <bool WHOLE>
 __device__ __forceinline__ void finish_band(const float* h, const float* __restrict__ gamma, float* __restrict__ y,
@@ -604,6 +599,77 @@ __device__ __forceinline__ void finish_band(const float* h, const float* __restr
     }
 }
 
+#if NORM == 3
+constexpr int MOST = 8;  // blocks of a cluster
+
+__device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+
+// Leave a value at the place of another block's shared memory that `own` is of this one's.
+__device__ __forceinline__ void tell(const float* own, int block, float value) {
+    unsigned at;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(own))), "r"(block));
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(at), "f"(value) : "memory");
+}
+
+// The grid's rows of blocks are clusters; BN / 4 neighbours hold a row of the tile.
+template <bool WHOLE>
+__device__ __forceinline__ void tile_in_cluster(const float* a, const float* b, const float* __restrict__ residual,
+                                                const float* __restrict__ gamma, float* h, float* y, int m, int n, int k) {
+    __shared__ __align__(16) float shared[SHARED_FLOATS];
+    __shared__ float parts[MOST][BM];
+    const int row0 = blockIdx.y * BM, column0 = blockIdx.x * BN, lane = threadIdx.x % (BN / 4), blocks = gridDim.x;
+    arrive_in_cluster();
+    Fragment f;
+    float4 early[2][CHUNKS];  // what the end wants: residual and gamma
+#pragma unroll
+    for (int q = 0; q < CHUNKS; ++q) {
+        const Place p = Finished::place(f, q);
+        early[0][q] = load4<WHOLE>(residual, row0 + p.row, column0 + p.column, m, n);
+        early[1][q] = load4<WHOLE>(gamma, 0, column0 + p.column, 1, n);
+    }
+    sum_steps<WHOLE>(f, a, b, column0, 0, (k + BK - 1) / BK, m, n, k, shared);
+    Finished done(f, shared);
+    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
+#pragma unroll
+    for (int q = 0; q < CHUNKS; ++q) {
+        const Place p = Finished::place(f, q);
+        float4& v = done.chunk[q];
+        v = add(early[0][q], v);
+        float sum = squares(v);
+#pragma unroll
+        for (int apart = BN / 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+        if (lane < blocks) tell(&parts[blockIdx.x][p.row], lane, sum);
+    }
+    arrive_in_cluster();
+#pragma unroll
+    for (int q = 0; q < CHUNKS; ++q) {
+        const Place p = Finished::place(f, q);
+        store4<WHOLE>(h, done.chunk[q], row0 + p.row, column0 + p.column, m, n);
+    }
+    wait_for_cluster();
+#pragma unroll
+    for (int q = 0; q < CHUNKS; ++q) {
+        const Place p = Finished::place(f, q);
+        float sum = 0.f;
+#pragma unroll
+        for (int block = 0; block < MOST; ++block) sum += block < blocks ? parts[block][p.row] : 0.f;
+        const float4 out = scaled(done.chunk[q], 1.f / sqrtf(sum / n + 1e-5f), early[1][q]);
+        store4<WHOLE>(y, out, row0 + p.row, column0 + p.column, m, n);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) cluster_whole(PARAMETERS) {
+    tile_in_cluster<true>(a, b, residual, gamma, h, y, m, n, k);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) cluster_any(PARAMETERS) {
+    tile_in_cluster<false>(a, b, residual, gamma, h, y, m, n, k);
+}
+#endif
+
 #if LARGE == 0
 template <bool WHOLE>
 __device__ __forceinline__ void tile(const float* a, const float* b, const float* __restrict__ residual,
@@ -614,6 +680,12 @@ __device__ __forceinline__ void tile(const float* a, const float* b, const float
     const int first = NORM == 2 ? 0 : blockIdx.x, last = NORM == 2 ? tiles : blockIdx.x + 1;
     for (int t = first; t < last; ++t) {
         Fragment f;
+        float4 early[CHUNKS];  // where they are few, what the end wants is asked for at the beginning
+#pragma unroll
+        for (int q = 0; q < (EARLY ? CHUNKS : 0); ++q) {
+            const Place p = Finished::place(f, q);
+            early[q] = load4<WHOLE>(residual, blockIdx.y * BM + p.row, t * BN + p.column, m, n);
+        }
         if (t > first) __syncthreads();  // the last tile's steps may still be read
         sum_steps<WHOLE>(f, a, b, t * BN, blockIdx.z * steps / splits, (blockIdx.z + 1) * steps / splits, m, n, k, shared);
         Finished done(f, shared);
@@ -621,11 +693,13 @@ __device__ __forceinline__ void tile(const float* a, const float* b, const float
 #pragma unroll
         for (int q = 0; q < CHUNKS; ++q) {
             const Place p = Finished::place(f, q);
-            finish4<WHOLE>(h, residual, done.chunk[q], blockIdx.y * BM + p.row, t * BN + p.column, m, n);
+            const int row = blockIdx.y * BM + p.row, column = t * BN + p.column;
+            const float4 more = EARLY ? early[q] : load4<WHOLE>(residual, row, column, m, n);
+            store4<WHOLE>(h, add(more, done.chunk[q]), row, column, m, n);
         }
     }
     // Tickets of bands lie behind those of tiles.
-    if constexpr (NORM > 0)
+    if constexpr (NORM == 1 || NORM == 2)
         finish_band<WHOLE>(h, gamma, y, tickets + gridDim.x * gridDim.y + blockIdx.y, blockIdx.y * BM, m, n);
 }
 #else
@@ -639,10 +713,12 @@ __device__ __forceinline__ void tile(const float* a, const float* b, const float
 #pragma unroll
     for (int i = 0; i < 8; ++i)
 #pragma unroll
-        for (int j = 0; j < TN; j += 4)
-            finish4<WHOLE>(h, residual, make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]),
-                           at.row0 + at.row + i / 4 * 16 + i % 4, at.column0 + at.column + j * 8, m, n);
-    if constexpr (NORM > 0) finish_band<WHOLE>(h, gamma, y, tickets + gridDim.x + at.row0 / BM, at.row0, m, n);
+        for (int j = 0; j < TN; j += 4) {
+            const int row = at.row0 + at.row + i / 4 * 16 + i % 4, column = at.column0 + at.column + j * 8;
+            const float4 four = make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+            store4<WHOLE>(h, add(load4<WHOLE>(residual, row, column, m, n), four), row, column, m, n);
+        }
+    if constexpr (NORM == 1) finish_band<WHOLE>(h, gamma, y, tickets + gridDim.x + at.row0 / BM, at.row0, m, n);
 }
 #endif
 
@@ -656,7 +732,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) matmul_any(PARAM
     tile<false>(a, b, residual, gamma, h, y, partial, tickets, m, n, k);
 }
 
-#if NORM == 0
+#if NORM == 0 || NORM == 3
 // The second launch: a block a row, of which each thread keeps 16 values.
 template <class V>
 __device__ __forceinline__ void norm(const float* h, const float* __restrict__ gamma, float* __restrict__ y, int m, int n) {
