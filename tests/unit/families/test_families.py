@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from family_court import CLONE, NO_CARD, Family, names
+from msgspec.structs import replace
 
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.trial import check_workload
@@ -153,6 +154,34 @@ def test_the_measured_space_of_convolutions_beside_the_trials_own_is_valid() -> 
         subject = family.subject(space.source(parameters), space.plan(parameters))
         outcome = judge.judge_subject(digest(repr(parameters).encode()), subject, family.small.cases[:2])
         assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
+
+
+def test_a_cluster_that_norms_is_right_where_it_is_one_block() -> None:
+    """The `cpu` device has no clusters: their barriers are the block's here, and a block tells itself alone."""
+    family = Family("matmul_residual_norm_f32", checks="all")
+    space = read_space(CLONE / "kernels" / family.name / "space.yaml")
+    parameters = FEW | {"BM": 32, "BN": 32, "BK": 16, "TM": 4, "TN": 4, "STAGES": 2, "SLICES": 4, "SPLIT": 1, "NORM": 3}
+    assert parameters in space.configurations
+    source, plan = space.source(parameters).decode(), space.plan(parameters)
+    begin, end = (source.index(text) for text in ("__device__ __forceinline__ void arrive_in", "// The grid's rows of"))
+    alone = """__device__ void arrive_in_cluster() {}
+        __device__ void wait_for_cluster() { __syncthreads(); }
+        __device__ void tell(float* own, int, float value) { *own = value; }
+    """
+    assert [v.launches[0].entry for v in plan.variants[:2]] == ["cluster_whole", "cluster_any"]
+    single = [
+        replace(
+            v, when=v.when.replace("n <= 256", "n <= 32"), launches=(replace(v.launches[0], cluster=("1", "1", "1")),)
+        )
+        for v in plan.variants[:2]
+    ]
+    plan = replace(plan, variants=(*single, *plan.variants[2:]))
+    subject = family.subject((source[:begin] + alone + source[end:]).encode(), plan)
+    judge = family.judge(family.small, 0)
+    sizes = ({"m": 64, "n": 32, "k": 48}, {"m": 61, "n": 27, "k": 49})
+    cases = tuple(replace(judge.cases[0], name=f"alone_{d['m']}", dimensions=d) for d in sizes)
+    outcome = judge.judge_subject(digest(repr(parameters).encode()), subject, cases)
+    assert isinstance(outcome, Validated), outcome
 
 
 ON_CARD = sorted((CLONE / "trials" / "on_card").glob("*.yaml"))
