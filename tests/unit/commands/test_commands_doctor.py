@@ -1,6 +1,7 @@
 """`kerneltrial doctor`: what is here, which device, what is missing."""
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -150,3 +151,16 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
     script = f"{sys.executable} -m kerneltrial doctor | true; sleep 0.1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_and_a_folder_that_is_shut_are_something_missing(capsys, tmp_path: Path, monkeypatch) -> None:
+    shutil.copytree(STARTER, tmp_path / "mine")
+    (tmp_path / "mine/results").mkdir()
+    reads = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "results" and reads(path, mode))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: argparse.Namespace(total=1 << 40, used=1 << 40, free=1 << 20))
+    status, lines = _told(capsys, tmp_path / "mine")
+    assert status == 3
+    assert any(line.startswith("disk: 0.0 GiB free") for line in lines)
+    assert any(line.endswith(f"; nothing can be written in {tmp_path / 'mine/results'}") for line in lines)
+    assert lines[-1] == "missing: room on the disk, a folder to write to"

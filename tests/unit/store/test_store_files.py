@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -177,3 +179,16 @@ def test_a_measurement_that_was_torn_or_edited_is_one_line_and_is_not_made_again
         with pytest.raises(StoreProblem, match=r"json: is not what was measured \(.*remove it to measure anew"):
             read()
     assert store.path("k").read_bytes() == content
+
+
+def test_a_limit_on_what_a_process_may_write_is_said_to_be_one(tmp_path):
+    program = (
+        "import resource, signal, sys, pathlib\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "from kerneltrial.store.files import write_atomic\n"
+        "write_atomic(pathlib.Path('record.json'), b'x' * 1000)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert "record.json: is larger than this process may write; raise the limit (`ulimit -f`)" in done.stderr
+    assert not list(tmp_path.iterdir())

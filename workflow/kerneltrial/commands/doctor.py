@@ -17,6 +17,7 @@ FOR_A_MODEL = ("httpx2", "genai-prices")
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 _RUN = "run `kerneltrial rehearse`, then `snakemake --cores 1`"
+_ROOM_BYTES = 50 * 2**20  # several times what a trial of a few kernels writes
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
@@ -54,12 +55,26 @@ def run(given: argparse.Namespace, root: Path) -> int:
     wrong = trial_check.wrong(given, root) if ready else ""
     print(f"a trial here ({given.config} and Snakefile): {wrong or ('yes' if ready else 'no')}")
     missing += ["a trial without a mistake"] if wrong else []
-    print(f"disk: {shutil.disk_usage(root).free / 2**30:,.1f} GiB free in {root}")
+    missing += _room(root, ready)
     following = _RUN if ready else "make a trial with `kerneltrial init DIR`"
     extras = [name for name, lacks in (("gpu", gpu), ("openai", model)) if lacks]
     aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""
     print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing{aside}: {following}")
     return 3 if missing else 0
+
+
+def _room(root: Path, ready: bool) -> list[str]:
+    """Print what room there is; return what is missing of it, and of a place to write to where a trial is `ready`."""
+    free = shutil.disk_usage(root).free
+    written = (root, root / "results", root / "reports") if ready else ()
+    shut = [folder for folder in written if folder.is_dir() and not _open(folder)]
+    note = f"; nothing can be written in {', '.join(map(str, shut))}" if shut else ""
+    print(f"disk: {free / 2**30:,.1f} GiB free in {root}{note}")
+    return ["room on the disk"] * (free < _ROOM_BYTES) + ["a folder to write to"] * bool(shut)
+
+
+def _open(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _sanitizer() -> str:

@@ -115,4 +115,6 @@ def refused(error: OSError) -> StoreProblem | None:
 def _explain(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{path}: the disk is full; free some space and run the same command again"
+    if error.errno == errno.EFBIG:
+        return f"{path}: is larger than this process may write; raise the limit (`ulimit -f`) and run the command again"
     return f"{path}: cannot be written ({error.strerror}); check the folder's permissions"
