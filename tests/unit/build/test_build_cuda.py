@@ -52,6 +52,13 @@ def test_one_compile_gives_ptx_machine_code_and_resources(workshop) -> None:
     assert "--gpu-architecture=sm_80" in built.options
 
 
+def test_a_byte_order_mark_is_no_part_of_a_source_and_hides_nothing(workshop) -> None:
+    marked = workshop.cuda(b"\xef\xbb\xbf" + SCALE.encode())
+    assert isinstance(marked, Built)
+    assert workshop.ptx(marked) == workshop.ptx(workshop.cuda(SCALE))
+    refused(workshop.cuda(b'\xef\xbb\xbf#include "/etc/hostname"\n' + SCALE.encode()), Reason.INCLUDE_REFUSED)
+
+
 def test_equal_sources_give_equal_bytes(workshop) -> None:
     source = "#include <cuda_fp16.h>\n" + SCALE.replace("2.0f * x[i]", "__half2float(__float2half(x[i]))")
     first, second = workshop.cuda(source), workshop.cuda(source)

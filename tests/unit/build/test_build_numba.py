@@ -47,6 +47,10 @@ def test_a_python_kernel_gives_ptx_under_its_own_name(workshop) -> None:
     assert "numba-cuda" in built.compiler
 
 
+def test_a_byte_order_mark_is_no_part_of_a_python_source(workshop) -> None:
+    assert isinstance(workshop.numba("\ufeff" + SCALE), Built)
+
+
 def test_nvjitlink_gives_machine_code_and_registers(workshop) -> None:
     built = workshop.numba(SCALE)
     assert workshop.cubin(built).startswith(b"\x7fELF")

@@ -1,5 +1,6 @@
 """From a candidate's source to a binary: one interface for every language, each compile in a child of its own."""
 
+import codecs
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +112,7 @@ class Builder:
         fault = includes.source_fault(source)
         if fault:
             return No(Reason.SOURCE_REFUSED, fault)
+        source = source.removeprefix(codecs.BOM_UTF8)  # some editors write one; compilers here know none
         try:
             parameter_sizes(candidate.plan, self._contract, _ABI[candidate.language])
         except PlanProblem as problem:
