@@ -1,6 +1,7 @@
 """What a kernel makes of sizes is what the `cpu` device computes, and its conditions are found behind each other."""
 
 import ast
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from kerneltrial.devices.cpu.device import open_cpu
 from kerneltrial.devices.device import Binary, Conditions
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch, Scalar
 from kerneltrial.inputs.spans import Span, span_of, truth
+from kerneltrial.judge.mixed import mixed
 from kerneltrial.judge.ptx import Statement, functions, read
 from kerneltrial.judge.sizes import Sizes
 from kerneltrial.judge.unfollowed import made_of_sizes, unfollowed
@@ -146,6 +148,12 @@ def test_a_chain_of_squares_costs_no_more_than_a_short_one() -> None:
         "and.pred %r5, %p1;",
         "mov.pred %r5, 0x;",
         "ld.param.u32 %r5;",
+        "cvt %r5, %r1;",
+        "cvt.f32 %r5;",
+        "add..f32 %r5, %r5, %r1;",
+        "shl.b32 %r5, %r5;",
+        "rcp.f32 %r5;",
+        "vote;",
     ],
 )
 def test_what_no_assembler_takes_has_no_expression_and_ends_nothing(line: str) -> None:
@@ -156,6 +164,7 @@ def test_what_no_assembler_takes_has_no_expression_and_ends_nothing(line: str) -
     assert sizes.of("%r5") is None
     list(ways(found, sizes, made))
     list(unfollowed(found, made, sizes))
+    list(mixed(found, set(NAMED), made))
 
 
 def test_a_deep_expression_has_none() -> None:
@@ -230,12 +239,83 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
         ("ld.param.u64 %rd1, [k_0]; ld.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 7;", False),
         ("st.param.b32 [param0], %r1; call.uni f, (param0);", True),
         ("st.param.b32 [param0], 5; call.uni f, (param0);", False),
+        ("st.shared.u32 [buf], %r1;", True),
+        ("st.shared.u32 [buf], 5;", False),
+        ("mov.u32 %r6, %tid.x; add.s32 %r5, %r1, %r6; st.shared.u32 [buf], %r5;", False),
+        ("mov.u64 %rd1, buf; cvt.u64.u32 %rd2, %r1; add.s64 %rd3, %rd1, %rd2; st.shared.u32 [%rd3], 5;", False),
+        ("setp.eq.s32 %p1, %r1, 7; vote.sync.any.pred %p2, %p1, -1; @%p2 bra OUT; OUT:", True),
+        ("shfl.sync.idx.b32 %r5, %r1, 0, 31, -1;", True),
+        ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], %r1;", True),
+        ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], 1;", False),
+        ("clz.b32 %r5, %r1;", True),
+        ("mul.hi.u64 %rd5, %rd1, 77; ld.param.u64 %rd1, [k_1];", True),
+        ("cvt.rn.f32.s32 %f1, %r1; rcp.rn.f32 %f2, %f1; mul.f32 %f3, %f2, 0f3F000000; sqrt.rn.f32 %f4, %f3;", False),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0f43000000;", True),
+        ("cvt.rn.f32.s32 %f1, %r1; ld.global.f32 %f3, [buf]; fma.rn.f32 %f2, %f3, %f1, 0f3F800000;", False),
+        ("cvt.rn.f32.s32 %f1, %r1; mul.sat.f32 %f2, %f1, 0f3F800000;", True),
+        ("cvt.rn.f32.s32 %f1, %r1; cvt.rzi.s32.f32 %r5, %f1;", True),
+        ("mov.b32 %f1, %r1; ld.global.f32 %f3, [buf]; mul.f32 %f2, %f3, %f1;", True),
+        ("cvt.rn.bf16x2.f32 %r5, %f1, %f2; cvt.rn.f32.s32 %f1, %r1; ex2.approx.f32 %f2, %f1;", True),
     ],
 )
 def test_what_is_made_of_sizes_and_not_followed_is_told(text: str, strange: bool) -> None:
     found = body(ENTRY + "ld.param.u32 %r1, [k_1];" + text + " ret; }\n")
     told = list(unfollowed(found, made_of_sizes(found, NAMED, {"tab"}), Sizes(found, NAMED, DOMAIN)))
     assert bool(told) is strange
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "add.s32 %r5, %r1, -7; shr.s32 %r6, %r5, 31;",
+            {"(m + -7) // 2147483648 == 0", "(m + -7) // 2147483648 == -1"},
+        ),
+        ("and.b32 %r5, %r1, 1;", {"m % 2 == 0", "m % 2 == 1"}),
+        ("and.b32 %r5, %r1, 3;", set()),
+        ("add.s32 %r5, %r1, -7; cvt.rn.f32.s32 %f1, %r5;", {"m + -7 == 0"}),
+        ("cvt.rn.f32.s32 %f1, %r1;", set()),
+    ],
+)
+def test_a_number_of_few_values_is_a_choice_and_so_is_a_float_that_may_be_zero(text: str, told: set[str]) -> None:
+    assert conditions(text) == told
+
+
+def mixes(text: str, given: frozenset[str] = frozenset(NAMED) - {"%ntid.x"}) -> list[str]:
+    found = body(ENTRY + "ld.param.u32 %r1, [k_1]; ld.param.u32 %r2, [k_2]; mov.u32 %r3, %ntid.x;" + text + " ret; }\n")
+    return [one.does for one in mixed(found, given, made_of_sizes(found, given))]
+
+
+LOOP = "setp.lt.s32 %p1, %r5, %r2; @%p1 bra AGAIN;"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("mov.u32 %r5, %r1; AGAIN: rem.s32 %r6, %r5, %r2; mov.u32 %r5, %r6;", "rem.s32"),
+        ("mov.u32 %r5, %r1; AGAIN: mad.lo.s32 %r5, %r5, 3, 1;", "mad.lo.s32"),
+        ("mov.u32 %r5, 1; AGAIN: mul.lo.s32 %r5, %r5, %r1;", "mul.lo.s32"),
+        ("mov.u32 %r5, %r1; mov.u32 %r6, 1; AGAIN: add.s32 %r5, %r5, %r6; sub.s32 %r6, %r5, %r6;", "add.s32"),
+        ("mov.u32 %r5, %r1; AGAIN: shr.u32 %r5, %r5, %r5;", "shr.u32"),
+        ("mov.u32 %r5, 0; AGAIN: add.s32 %r5, %r5, 16;", ""),
+        ("mov.u32 %r5, 0; AGAIN: add.s32 %r5, %r5, %r1;", ""),
+        ("mov.u32 %r5, %r1; AGAIN: shr.u32 %r5, %r5, 1;", ""),
+        ("mov.u32 %r5, 1; AGAIN: mul.lo.s32 %r5, %r5, 5;", ""),
+        ("mov.u32 %r5, %r3; AGAIN: mul.lo.s32 %r5, %r5, 5;", ""),
+        ("mov.u32 %r5, %r1; AGAIN: ld.global.u32 %r6, [buf]; mul.lo.s32 %r5, %r5, %r6;", ""),
+    ],
+)
+def test_what_a_loop_mixes_out_of_sizes_is_told_and_what_it_counts_is_not(text: str, told: str) -> None:
+    found = mixes(text + LOOP)
+    assert [one.rpartition(" ")[2] for one in found][:1] == ([told] if told else [])
+
+
+def test_long_chains_and_many_loops_are_gone_through_in_proportion() -> None:
+    """The statements that are looked up, not the seconds: a square of them would be a thousand times as many."""
+    many = "".join(f"add.s32 %r{n + 1}, %r{n}, %r1; add.s32 %s{n}, %s{n}, %r1;" for n in range(5, 6005))
+    begun = time.process_time()
+    assert mixes(many + "mov.u32 %r5, %r6004;") == []
+    assert time.process_time() - begun < 20
 
 
 @settings(max_examples=200, deadline=None)

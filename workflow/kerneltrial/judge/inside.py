@@ -21,10 +21,11 @@ from kerneltrial.inputs.expressions import tree
 from kerneltrial.inputs.paths import Path, domain, find, point, wanted
 from kerneltrial.inputs.spans import Cell, Span, truth
 from kerneltrial.judge.launched import OTHER_SIZES, Launched, arguments, sizes_of_launch
+from kerneltrial.judge.mixed import mixed
 from kerneltrial.judge.ptx import Statement, functions, is_name
 from kerneltrial.judge.setup import JudgeSetup
 from kerneltrial.judge.sizes import Sizes
-from kerneltrial.judge.unfollowed import made_of_sizes, unfollowed
+from kerneltrial.judge.unfollowed import Unfollowed, made_of_sizes, unfollowed
 from kerneltrial.judge.variants import FULL, ONCE, Derived, larger, shape_name, too_large
 from kerneltrial.judge.ways import Way, ways
 from kerneltrial.records.build import Abi
@@ -213,7 +214,9 @@ def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: lis
                 sizes = Sizes(body, launched.named | places, launched.cell(whole))
                 made = made_of_sizes(body, {*launched.named, *OTHER_SIZES}, tables)
                 yield from _each_once(launched, ways(body, sizes, made))
-                unseen += [_strange(launch.entry, statement) for statement in unfollowed(body, made, sizes)]
+                changing = {*OTHER_SIZES, *(name for name in launched.named if launched.changes(name, whole))}
+                told = (*unfollowed(body, made, sizes), *mixed(body, changing, made, tables))
+                unseen += [_strange(launch.entry, found) for found in told]
 
 
 def _declared(statement: Statement) -> Iterator[str]:
@@ -281,12 +284,9 @@ def _too_long(what: str) -> Finding:
     return Finding(reason=Reason.NEEDS_REVIEW, detail=detail)
 
 
-def _strange(entry: str, statement: Statement) -> Finding:
-    does = {"st": "hands a size to a function", "ld": "loads from a place made of sizes"}
-    what = does.get(statement.opcode.split(".")[0], "compares what it makes of sizes")
-    detail = (
-        f"{_line(statement.source)} of {entry} {what} in a way that is not followed here, so no case is made for it"
-    )
+def _strange(entry: str, found: Unfollowed) -> Finding:
+    where = f"{_line(found.statement.source)} of {entry}"
+    detail = f"{where} {found.does} in a way that is not followed here, so no case is made for it"
     return Finding(reason=Reason.NEEDS_REVIEW, detail=detail)
 
 

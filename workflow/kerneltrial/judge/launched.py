@@ -42,6 +42,11 @@ class Launched:
             self._cells[id(shapes)] = shapes, {**shapes, **own, **places}
         return self._cells[id(shapes)][1]
 
+    def changes(self, name: str, whole: Cell) -> bool:
+        """Whether a size that the kernel is given is not one number in all shapes."""
+        span = span_of(self.named[name], self.cell(whole))
+        return span.low < span.high
+
     def placed(self, wants: Wants) -> tuple[str, ...]:
         """The places that some conditions speak of."""
         return tuple(dict.fromkeys(name for node, _ in wants for name in self._placed(node)))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kerneltrial.inputs.spans import Cell, span_of
+from kerneltrial.inputs.spans import Cell, Span, span_of
 from kerneltrial.judge.arithmetic import (
     COMPARED,
     LOWERED,
@@ -93,6 +93,10 @@ class Sizes:
                 self._known[register] = self._small(self._result(statements[0]))
                 self._depth -= 1
         return self._known[register]
+
+    def span(self, node: Expression) -> Span:
+        """The values that an expression can have over the domain."""
+        return span_of(node, self._domain)
 
     def _small(self, node: Expression | None) -> Expression | None:
         """The expression where it is small enough; a number where it can be one alone."""

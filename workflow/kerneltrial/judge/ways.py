@@ -5,14 +5,16 @@ What lies behind what is told by dominators, after Cooper, Harvey and Kennedy, "
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kerneltrial.judge.arithmetic import WIDTHS, number
 from kerneltrial.judge.ptx import Statement
 from kerneltrial.judge.sizes import Sizes
 
 Wants = tuple[tuple[ast.expr, bool], ...]
 _BEHIND = 24  # conditions that lead to a place; a kernel can have thousands, one behind the other
+_FEW = 3  # values of a number by which a kernel can choose without a predicate
 _ENDS = frozenset({"bra", "ret", "exit", "trap", "brx"})
 
 
@@ -31,11 +33,11 @@ class _Block:
     before: list[int] = field(default_factory=list)
 
 
-def ways(body: Sequence[Statement], sizes: Sizes, made: Collection[str]) -> Iterator[Way]:
+def ways(body: Sequence[Statement], sizes: Sizes, made: Mapping[str, bool]) -> Iterator[Way]:
     """Each condition on sizes in an entry's body, both ways, behind those that lead there; some may be the same.
 
-    `made`: registers that come from sizes alone. Where several instructions write one, each is taken in turn, behind
-    what leads to it.
+    `made`: registers that come from sizes alone, and whether a size is in them. Where several instructions write one,
+    each is taken in turn, behind what leads to it.
     """
     blocks = _blocks(body)
     above = _dominators(blocks)
@@ -50,6 +52,8 @@ def ways(body: Sequence[Statement], sizes: Sizes, made: Collection[str]) -> Iter
                 for leading, condition in _conditions(register, sizes, made, lambda s: behind.get(places[id(s)], ())):
                     wants = (*behind[place], *leading)
                     yield from (Way((*wants, (condition, holds)), statement.source) for holds in (True, False))
+            for equal in _numbers(statement, sizes, made):
+                yield Way((*behind[place], (equal, True)), statement.source)
 
 
 def _conditions(
@@ -72,6 +76,24 @@ def _asked(statement: Statement) -> Iterator[str]:
         yield statement.guard
     if statement.opcode.startswith("selp.") and len(statement.parts) == 4:
         yield from statement.operands[3]
+
+
+def _numbers(statement: Statement, sizes: Sizes, made: Mapping[str, bool]) -> Iterator[ast.expr]:
+    """That a number made of sizes is each of the few that it can be, since what is reckoned with it chooses as a
+    predicate does; and of one that becomes a float that it is zero, since all products and quotients turn on that."""
+    name, *modifiers = statement.opcode.split(".")
+    if name in ("selp", "setp") or modifiers[-1:] == ["pred"]:
+        return
+    to_float = name == "cvt" and [kind in WIDTHS for kind in modifiers[-2:]] == [False, True]
+    named = set().union(*statement.operands[1:]) if to_float else statement.written
+    for register in sorted(register for register in named if made.get(register)):
+        node = sizes.of(register)
+        if node is None or isinstance(node, ast.Constant):
+            continue
+        span = sizes.span(node)
+        values = range(span.low, span.high + 1, span.step or 1)
+        for value in values if 1 < len(values) <= _FEW else [0] if to_float and 0 in values else []:
+            yield ast.Compare(node, [ast.Eq()], [number(value)])
 
 
 def _blocks(body: Sequence[Statement]) -> list[_Block]:
