@@ -124,6 +124,38 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
         assert isinstance(outcome, Validated), f"{parameters} in {case.name}: {outcome}"
 
 
+# Structures that neither of the two above has, each in the case that takes it through.
+FURTHER: dict[str, tuple[str, str, dict[str, int]]] = {
+    "splits that the last block adds": (
+        "reduce_columns_f32", "high",
+        {"WIDE": 32, "HIGH": 4, "VEC": 4, "FLIGHT": 2, "SPLIT": 64, "FINISH": 1},
+    ),
+    "products by way of shared memory, in several tiles": (
+        "spmv_csr_f32", "one_long_row",
+        {"THREADS": 64, "WAY": 2, "LANES": 4, "FLIGHT": 1, "ITEMS": 4},
+    ),
+    "a window of 128 tiles": (
+        "scan_i32", "many_tiles",
+        {"THREADS": 128, "ITEMS": 4, "STAGED": 1, "WAY": 2, "WINDOW": 128},
+    ),
+    "Welford's parts of rows that are kept": (
+        "layernorm_residual_f32", "far_from_zero",
+        {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 1, "EARLY": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("structure", FURTHER)
+def test_a_further_structure_is_valid(structure: str) -> None:
+    name, at, parameters = FURTHER[structure]
+    family = Family(name, checks="all")
+    assert parameters in family.space.configurations
+    judge = family.judge(family.small, 0)
+    outcome = family.verdict(judge, parameters, [case for case in family.small.cases if case.name == at])
+    assert isinstance(outcome, Validated), outcome
+    assert len(outcome.cases) == 1
+
+
 def test_blocks_that_end_one_tile_and_begin_the_next_leave_two_partial_tiles() -> None:
     family = Family("matmul_large_f32", checks="bounds")
     parameters = {
