@@ -1,7 +1,7 @@
 // A space of column sums, y[c] = sum of x[:, c].
 //
 // The parameters are macros, defined above this text for each configuration:
-//   WIDE     threads of a block along a row
+//   WIDE     threads of a block along a row; 8 of them, and many rows of threads, take a tall block of few columns
 //   HIGH     threads of a block down the rows: each takes every HIGH-th row of the block's split
 //   VEC      neighbouring columns of a thread, loaded at once: 1, 2 or 4
 //   FLIGHT   rows of a thread whose loads are in flight together
@@ -85,13 +85,18 @@ __device__ __forceinline__ Columns<WIDTH> sums_of(const float* matrix, int first
         for (; row + (FLIGHT - 1) * HIGH < last; row += HIGH * FLIGHT) turn(row, true);
         if (FLIGHT > 1 && row < last) turn(row, false);
     }
-    if constexpr (HIGH > 1) {
-        __shared__ Columns<WIDTH> parts[HIGH][WIDE];
-        parts[threadIdx.y][threadIdx.x] = sum;
+    constexpr int APIECE = WIDE < 32 ? 32 / WIDE : 1, PARTS = HIGH / APIECE;  // rows of threads in a warp add theirs first
+#pragma unroll
+    for (int apart = WIDE; apart < 32; apart *= 2)
+#pragma unroll
+        for (int e = 0; e < WIDTH; ++e) sum.v[e] += __shfl_xor_sync(0xffffffffu, sum.v[e], apart);
+    if constexpr (PARTS > 1) {
+        __shared__ Columns<WIDTH> parts[PARTS][WIDE];
+        if (threadIdx.y % APIECE == 0) parts[threadIdx.y / APIECE][threadIdx.x] = sum;
         __syncthreads();
         if (threadIdx.y == 0) {
 #pragma unroll
-            for (int h = 1; h < HIGH; ++h) sum.add(parts[h][threadIdx.x]);
+            for (int part = 1; part < PARTS; ++part) sum.add(parts[part][threadIdx.x]);
         }
     }
     return sum;
