@@ -58,6 +58,12 @@ def test_a_trial_in_order_is_rehearsed_with_its_application_and_nothing_is_left(
         ("kernels/scale_add/baseline.cu", "if (i < n) out", "if (i < n - 1) out", "the baseline fails: output_not_wri"),
         ("cases/scale_add/oracle.py", "ALPHA = 1.5", "ALPHA = 1.6", "the baseline fails: wrong_values"),
         ("cases/scale_add/oracle.py", "import numpy as np", "", "cases/scale_add/oracle.py: oracle() raised NameError"),
+        (
+            "kernels/scale_add/candidates/float4.plan.yaml",
+            "variants:",
+            "variant:",
+            "float4.plan.yaml: unknown key 'variant'",
+        ),
         ("application/app.py", '"n": SAMPLES', '"m": SAMPLES', "takes the dimensions n; given were m"),
     ],
 )

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from kerneltrial.commands.configuration import read_config
+from kerneltrial.commands.trial_check import read_plans
 from kerneltrial.inputs.config import Config, check_files
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.sources import sources
@@ -23,6 +24,7 @@ def run(given: argparse.Namespace, here: Path) -> int:
     """Print what was tried; raise what a run would stop at, in the same words."""
     config, root = read_config(given, here)
     check_files(config, root, given.config.name)
+    read_plans(config, root)
     with tempfile.TemporaryDirectory(prefix="kerneltrial-") as scratch:
         copy = Path(scratch).resolve()
         try:

@@ -25,7 +25,7 @@ def wrong(given: argparse.Namespace, root: Path) -> str:
         check_files(config, folder, given.config.name)
         _require_what_is_asked(config)
         _ask_oracle(config, folder)
-        _read_plans(config, folder)
+        read_plans(config, folder)
     except Problem as problem:
         return printed(as_named(" ".join(str(problem).replace(f"{root}/", "").split())))
     return ""
@@ -51,7 +51,7 @@ def _ask_oracle(config: Config, folder: Path) -> None:
     check_apart(folder / config.oracle, read_trial(sources(config, folder), folder), cases)
 
 
-def _read_plans(config: Config, folder: Path) -> None:
+def read_plans(config: Config, folder: Path) -> None:
     """A run takes the folder as it is: a plan that cannot be read would be an attempt without a candidate."""
     from kerneltrial.inputs.candidates import kernels
     from kerneltrial.inputs.plans import plan_path, read_plan
