@@ -164,3 +164,10 @@ def test_a_full_disk_and_a_folder_that_is_shut_are_something_missing(capsys, tmp
     assert any(line.startswith("disk: 0.0 GiB free") for line in lines)
     assert any(line.endswith(f"; nothing can be written in {tmp_path / 'mine/results'}") for line in lines)
     assert lines[-1] == "missing: room on the disk, a folder to write to"
+
+
+def test_a_config_that_is_named_and_not_there_is_something_missing(capsys, tmp_path: Path) -> None:
+    assert doctor.run(argparse.Namespace(config=Path("other.yaml"), set=[]), tmp_path) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert "a trial here (other.yaml and Snakefile): there is no file other.yaml" in lines
+    assert lines[-1] == "missing: a trial without a mistake"

@@ -193,3 +193,10 @@ def test_a_cost_sheet_makes_its_folder_and_replaces_no_link(
     (tmp_path / "mine/link.csv").symlink_to("nowhere")
     assert main(["cost-sheet", "--out", "link.csv"]) == 3
     assert "link.csv: is there already" in capsys.readouterr().err
+
+
+def test_an_iteration_that_the_config_does_not_have_is_none(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["propose", "--iteration", "3"]) == 3
+    told = capsys.readouterr().err
+    assert told.startswith("kerneltrial: --iteration 3: the config has iterations: 2; add --set iterations=3, or run ")
+    assert not (started / "results").exists()

@@ -62,7 +62,7 @@ def test_a_trial_in_order_is_rehearsed_with_its_application_and_nothing_is_left(
             "kernels/scale_add/candidates/float4.plan.yaml",
             "variants:",
             "variant:",
-            "float4.plan.yaml: unknown key 'variant'",
+            "unknown key 'variant'",
         ),
         ("application/app.py", '"n": SAMPLES', '"m": SAMPLES', "takes the dimensions n; given were m"),
     ],

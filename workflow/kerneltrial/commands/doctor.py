@@ -17,6 +17,7 @@ FOR_A_MODEL = ("httpx2", "genai-prices")
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 _RUN = "run `kerneltrial rehearse`, then `snakemake --cores 1`"
+_CONFIG = Path("config.yaml")
 _ROOM_BYTES = 50 * 2**20  # several times what a trial of a few kernels writes
 
 
@@ -53,6 +54,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
     ready = all((root / name).is_file() for name in (given.config, "Snakefile"))
     wrong = trial_check.wrong(given, root) if ready else ""
+    if given.config != _CONFIG and not (root / given.config).is_file():
+        wrong = f"there is no file {given.config}"
     print(f"a trial here ({given.config} and Snakefile): {wrong or ('yes' if ready else 'no')}")
     missing += ["a trial without a mistake"] if wrong else []
     missing += _room(root, ready)

@@ -21,8 +21,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
         guard.die_with_parent()
     config, root = read_config(given, root)
     iteration = getattr(given, "iteration", 0)
-    if graph.STAGES[given.command].loop and iteration < 1:
-        raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")
+    _require_iteration(given.command, iteration, config)
     key = given.sign.resolve() if getattr(given, "sign", None) else None
     if not guard.under_run():
         if key is not None:
@@ -61,6 +60,16 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
         print("\n".join(verdict(config.trial, root)))
     return 0
+
+
+def _require_iteration(stage: str, iteration: int, config: Config) -> None:
+    if graph.STAGES[stage].loop and iteration < 1:
+        raise InputProblem(f"--iteration {iteration}: iterations are counted from 1")
+    if iteration > config.iterations:
+        raise InputProblem(
+            f"--iteration {iteration}: the config has iterations: {config.iterations}; add --set "
+            f"iterations={iteration}, or run `snakemake --cores 1 --config iterations={iteration}`"
+        )
 
 
 def _keep_printed(path: Path) -> str:
