@@ -248,6 +248,8 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
         ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], %r1;", True),
         ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], 1;", False),
         ("clz.b32 %r5, %r1;", True),
+        ("mbarrier.arrive.expect_tx.shared.b64 _, [buf], %r1;", False),
+        ("bar.red.popc.u32 %r5, 0, %p1; setp.eq.s32 %p1, %r1, 7;", True),
         ("mul.hi.u64 %rd5, %rd1, 77; ld.param.u64 %rd1, [k_1];", True),
         ("cvt.rn.f32.s32 %f1, %r1; rcp.rn.f32 %f2, %f1; mul.f32 %f3, %f2, 0f3F000000; sqrt.rn.f32 %f4, %f3;", False),
         ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0f43000000;", True),

@@ -22,6 +22,8 @@ _HARMLESS: Final = frozenset({"__assertfail", "vprintf"})
 _SMOOTH: Final = frozenset({"cvt", "div", "mov", "mul", "neg", "rcp", "rsqrt", "selp", "setp", "sqrt"})
 """What honest kernels do with a size that became a float: no step, no sum that is zero at one size alone."""
 _ELSEWHERE: Final = frozenset({"bra", "brx", "call", "ld", "ldu", "ret", "exit"})  # told of by other rules, or nothing
+_HEARD_BY_NONE: Final = frozenset({"bar", "barrier", "mbarrier", "cp", "nanosleep"})
+"""What takes a size and hands none on: how many threads or bytes are waited for, how many are copied."""
 
 
 class Unfollowed(NamedTuple):
@@ -58,7 +60,9 @@ def _does(statement: Statement, made: Mapping[str, bool], sizes: Sizes) -> str:
     if name in ("ld", "ldu"):
         return "loads from a place made of sizes" if modifiers[:1] != ["param"] else ""
     if name not in PURE:
-        if name in _ELSEWHERE or name.startswith(".") or not _passes_on(statement, made):
+        unheard = name in _HEARD_BY_NONE and "red" not in modifiers
+        quiet = unheard or name in _ELSEWHERE or name.startswith(".")
+        if quiet or not _passes_on(statement, made):
             return ""
         return f"hands a size to {statement.opcode}"
     if any("f" in modifier and modifier[-1].isdigit() for modifier in modifiers):  # f32, bf16x2, and tf32
