@@ -47,7 +47,8 @@ def _mixes(statement: Statement, circle: set[str], given: Collection[str]) -> bo
         return False
     if name in _BY_A_NUMBER:
         return not (len(statement.parts) == 3 and statement.parts[2] and statement.parts[2][-1][0].isdigit())
-    return name not in _COUNTS or len(inside - {statement.guard}) > 1 or any(m[:1] == "f" for m in modifiers)
+    both = name == "sub" and len(inside - {statement.guard}) > 1  # by turns, as Euclid did; numba's ranges add so
+    return both or name not in _COUNTS or any(modifier[:1] == "f" for modifier in modifiers)
 
 
 def _with_sizes(uses: Mapping[str, set[str]], named: Collection[str]) -> set[str]:

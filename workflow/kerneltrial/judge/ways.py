@@ -90,9 +90,10 @@ def _numbers(statement: Statement, sizes: Sizes, made: Mapping[str, bool]) -> It
         node = sizes.of(register)
         if node is None or isinstance(node, ast.Constant):
             continue
-        span = sizes.span(node)
-        values = range(span.low, span.high + 1, span.step or 1)
-        for value in values if 1 < len(values) <= _FEW else [0] if to_float and 0 in values else []:
+        low, high, step = sizes.span(node)
+        values = range(low, high + 1, step or 1)  # as long as 64 bits can make it: it has no len
+        few = 0 < (high - low) // (step or 1) < _FEW
+        for value in values if few else [0] if to_float and 0 in values else []:
             yield ast.Compare(node, [ast.Eq()], [number(value)])
 
 
