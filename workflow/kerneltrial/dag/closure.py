@@ -5,6 +5,10 @@ Imported Python is no rerun trigger for Snakemake, so this digest is a parameter
 
 import functools
 import hashlib
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,25 @@ ROOT = Path(__file__).resolve().parent.parent
 def _imports() -> Any:
     import grimp
 
-    return grimp.build_graph(PACKAGE, cache_dir=None)
+    with _late_interrupt():  # an exception in what it calls back is a panic of its own, with a trace
+        return grimp.build_graph(PACKAGE, cache_dir=None)
+
+
+@contextmanager
+def _late_interrupt() -> Iterator[None]:
+    """Have Ctrl-C heard at the block's end."""
+    answer = signal.getsignal(signal.SIGINT)
+    if answer is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, answer)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def modules(stage: str) -> set[str]:
