@@ -14,6 +14,9 @@ if (
 from kerneltrial.dag import asked
 
 if workflow.is_main_process:
+    asked.at_home(
+        Path.cwd(), workflow.overwrite_configfiles, Path(workflow.main_snakefile)
+    )
     asked.look(
         Path.cwd(),
         workflow.overwrite_configfiles,

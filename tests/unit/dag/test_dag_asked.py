@@ -77,3 +77,18 @@ def test_a_run_that_is_stopped_before_any_job_is_one_line(folder: Path, monkeypa
     monkeypatch.setattr(prepared, "check", stopped)
     with pytest.raises(SystemExit, match=r"^kerneltrial: stopped before any job; the same command goes on"):
         prepared.prepare({}, folder, main_process=True)
+
+
+def test_a_run_from_another_folder_is_told_where_to_go(folder: Path) -> None:
+    home, other = folder / "my trial", folder / "elsewhere"
+    home.mkdir()
+    other.mkdir()
+    (folder / "config.yaml").rename(home / "config.yaml")
+    for place, told in ((folder, "'my trial'"), (other, "'../my trial'")):
+        with pytest.raises(SystemExit) as ended:
+            asked.at_home(place, (), home / "Snakefile")
+        line = f"kerneltrial: there is no config.yaml here; go to the trial's folder, `cd {told}`, or add "
+        assert str(ended.value) == f"{line}`--directory {told}`"
+    asked.at_home(home, (), home / "Snakefile")
+    asked.at_home(other, ["part.yaml"], home / "Snakefile")
+    asked.at_home(other, (), other / "Snakefile")

@@ -1,7 +1,9 @@
 """Config files looked at before Snakemake reads or mixes them: what is wrong with one is one line and no traceback."""
 
 import datetime
+import os
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,6 +21,15 @@ NAME = "config.yaml"
 _WHOLE = {"trial", "contract", "baseline", "cases", "oracle"}
 _OPTION = re.compile(r"--config(=|\Z)|-C")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def at_home(root: Path, further: Sequence[str | Path], snakefile: Path) -> None:
+    """End the process with one line where config.yaml lies beside the Snakefile, and the present folder is another."""
+    home = snakefile.resolve().parent
+    if further or (root / NAME).exists() or not (home / NAME).is_file():
+        return
+    told = shlex.quote(os.path.relpath(home, root))
+    stop(f"there is no {NAME} here; go to the trial's folder, `cd {told}`, or add `--directory {told}`")
 
 
 def look(root: Path, further: Sequence[str | Path], replacing: bool, words: Sequence[str] = ()) -> None:
