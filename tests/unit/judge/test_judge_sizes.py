@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kerneltrial.devices.cpu.device import open_cpu
@@ -86,6 +86,12 @@ def computed(lines: Sequence[str], registers: Sequence[str], shapes: Sequence[tu
 
 @settings(max_examples=60, deadline=None)
 @given(program=programs())
+@example(  # a product beyond what spans hold, and a part of it
+    program=(
+        ["ld.param.u32 %r0, [k_1];", "add.s32 %r1, %r0, -2;", "mul.hi.u32 %r2, %r1, -1431655765;"],
+        ["%r0", "%r1", "%r2"],
+    )
+)
 def test_an_expression_is_what_the_device_computes(program: tuple[list[str], list[str]]) -> None:
     lines, registers = program
     shapes = [(1, 4), (7, 12), (5000, 4000), (1000, 16), (31, 256)]
@@ -112,6 +118,13 @@ def test_an_expression_is_what_the_device_computes(program: tuple[list[str], lis
         ("setp.gt.s32 %p1, %r1, 9; setp.lt.or.s32 %p2, %r2, 9, %p1; selp.b32 %r9, 5, 6, %p2;", (9, 12), 6),
         ("setp.gt.s32 %p1, %r1, 9; not.pred %p2, %p1; selp.b32 %r9, 5, 6, %p2;", (9, 12), 5),
         ("mul.lo.s32 %r3, %r1, %r1; mul.lo.s32 %r9, %r3, %r3;", (1000, 12), -727379968),
+        # numba counts the steps of a range so: signs of 64 bits that are always zero
+        (
+            "cvt.s64.s32 %rd1, %r1; shr.s64 %rd2, %rd1, 63; shr.u64 %rd3, %rd2, 60; add.s64 %rd4, %rd1, %rd3; "
+            "shr.s64 %rd5, %rd4, 4; cvt.u32.u64 %r9, %rd5;",
+            (100, 4),
+            6,
+        ),
     ],
 )
 def test_wide_products_and_joined_predicates(lines: str, shape: tuple[int, int], value: int) -> None:

@@ -106,7 +106,7 @@ def _is_known(span: Span) -> bool:
 def _quotient(left: Span, right: Span) -> Span:
     if _is_known(left) and _is_known(right) and right.low:
         return Span(left.low // right.low, left.low // right.low, 0)
-    if right.low <= 0:
+    if right.low <= 0 or left == ANYTHING:  # what is beyond all bounds may be so by any factor
         return ANYTHING
     ends = [one // other for one in left[:2] for other in right[:2]]
     low, high = min(ends), max(ends)

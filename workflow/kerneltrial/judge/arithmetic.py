@@ -89,7 +89,9 @@ def _product(do: Arithmetic, left: Expression, right: Expression) -> Expression 
     if "wide" in do.modifiers:
         return do.fit(whole, 2 * do.width)
     if "hi" in do.modifiers:
-        return None if do.width > 32 else do.fit(binary(ast.FloorDiv(), whole, number(1 << do.width)))
+        if do.width > 32 or span_of(whole, do.domain) == ANYTHING:
+            return None  # its upper half is not known where the whole is beyond what spans hold
+        return do.fit(binary(ast.FloorDiv(), whole, number(1 << do.width)))
     return do.fit(whole)
 
 
@@ -131,6 +133,9 @@ def _shr(do: Arithmetic, operands: Operands) -> Expression | None:
     places = None if by is None else do.value(by)
     if value is None or places is None or not 0 <= places < do.width:
         return None
+    span = span_of(value, do.domain)
+    if span != ANYTHING and span.low >> places == span.high >> places:
+        return do.fit(number(span.low >> places))  # a sign, say: the divisor may be more than expressions hold
     return do.fit(binary(ast.FloorDiv(), value, number(1 << places)))
 
 
