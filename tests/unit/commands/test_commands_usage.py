@@ -71,3 +71,13 @@ def test_a_letter_that_the_terminal_lacks_is_shown_by_its_number(tmp_path: Path,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(shown + b": a trial of ")
+
+
+def test_help_begins_with_what_a_newcomer_does_first(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    places = [told.index(f"\n    {command} ") for command in ("init", "doctor", "rehearse", "verify", "lock", "report")]
+    assert places == sorted(places)
+    assert "`kerneltrial init DIR`, then `snakemake --cores 1`" in " ".join(told.split())

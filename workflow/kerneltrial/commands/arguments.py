@@ -9,14 +9,15 @@ from kerneltrial.commands.usage import Parser, Version
 from kerneltrial.dag.graph import STAGES
 
 COMMANDS = {
+    "init": "make a folder with a trial of one's own",
+    "doctor": "say what is installed, which device there is, and what is missing",
+    "rehearse": "try lock and qualification in a scratch copy, before anything is locked",
     "receipt": "take in a reviewer's signature under the lock page, before the first proposal",
     "heads": "say how far the journal has come, for the reviewer to keep",
     "seal": "end the trial: reveal the salt, write down and sign every file's digest",
     "bundle": "pack the sealed evidence as one reproducible tar file",
     "rocrate": "write a bundle as a Workflow Run RO-Crate, for archives that read those",
     "verify": "check evidence: a bundle, a folder, or the trial of the config",
-    "rehearse": "try lock and qualification in a scratch copy, before anything is locked",
-    "doctor": "say what is installed, which device there is, and what is missing",
     "compare": "show two trials side by side: what differs, attempts, best, cost",
     "ask-again": "have a model or program asked anew for an iteration, although its replies are recorded",
     "try": "have a draft judged, from within a program that proposes",
@@ -25,7 +26,6 @@ COMMANDS = {
     "import": "make trials of problems in PyTorch (Model, get_inputs, get_init_inputs), or report on them",
     "cost-sheet": "write prices and workload as a CSV file, every field explained, to be filled in",
     "prices": "print a model's list price for the config",
-    "init": "make a folder with a trial of one's own",
 }
 
 _WITHOUT_A_TRIAL = ("init", "compare", "prices", "try", "rerun", "rocrate", "import")
@@ -37,9 +37,15 @@ def parser(only: str = "") -> Parser:
     top = Parser(
         prog="kerneltrial",
         description="A locked, evidence-keeping trial of one question: should we replace this kernel by that one?",
+        epilog="A trial of your own: `kerneltrial init DIR`, then `snakemake --cores 1` there, which runs the stages.",
     )
     top.add_argument("--version", action=Version, nargs=0, help="say which version is installed")
     kinds = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command, text in ((name, text) for name, text in COMMANDS.items() if name in shown):
+        one = kinds.add_parser(command, help=text, description=text)
+        if command not in _WITHOUT_A_TRIAL:
+            _trial_arguments(one)
+        _own_arguments(command, one)
     for stage, spec in ((name, spec) for name, spec in STAGES.items() if name in shown):
         one = kinds.add_parser(stage, help=f"stage: make the record {spec.record}.json")
         _trial_arguments(one)
@@ -50,11 +56,6 @@ def parser(only: str = "") -> Parser:
         if stage == "lock":
             one.add_argument("--new", action="store_true", help="set the old trial aside and lock anew")
             one.add_argument("--sign", type=Path, metavar="KEY", help="sign the lock page with this SSH key")
-    for command, text in ((name, text) for name, text in COMMANDS.items() if name in shown):
-        one = kinds.add_parser(command, help=text)
-        if command not in _WITHOUT_A_TRIAL:
-            _trial_arguments(one)
-        _own_arguments(command, one)
     return top
 
 
