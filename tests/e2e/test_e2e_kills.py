@@ -170,6 +170,7 @@ def test_a_second_run_at_once_is_refused_in_one_line(finished, tmp_path):
         deadline = time.monotonic() + 20
         while not (trial.results / "config.json").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGSTOP)  # else it may be done before the others have begun, where much is going on
         second = trial.snakemake()
         assert second.returncode == 1
         assert "another run is at work here" in second.stderr
