@@ -37,7 +37,7 @@ def refuse(trial, *arguments):
         (["iterations=-1"], ["iterations", "-1"]),
         (["iterations=abc"], ["iterations", "abc"]),
         (["iteration=7"], ["iteration", "iterations"]),
-        (["iterations=2", "--config", "seed=2"], ["--config stands 2 times", "iterations=... seed=..."]),
+        (["iterations=2", "--config", "seed=2"], ["--config is given 2 times", "iterations=... seed=..."]),
         (["gpu_hour_usd=5"], ["prices: {gpu_hour_usd: VALUE}"]),
         (["device=tpu"], ["device", "tpu", "cuda"]),
         (["device=cuda"], ["cuda"]),

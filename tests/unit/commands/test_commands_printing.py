@@ -40,6 +40,6 @@ def test_what_an_oracle_printed_last_is_told_where_it_fails(started: Path, capfd
     told = capfd.readouterr().err
     assert told.count("\n") == 1
     assert "boom" in told
-    assert told.endswith("; the last that it printed: 'no more room'\n")
+    assert told.endswith("; the last line that it printed: 'no more room'\n")
     assert main(["doctor"]) == 3
-    assert "the last that it printed: 'no more room'" in capfd.readouterr().out
+    assert "the last line that it printed: 'no more room'" in capfd.readouterr().out

@@ -49,9 +49,9 @@ def test_what_snakemake_would_stumble_over_or_overlook_is_one_line(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--cores 1 --config iterations=0 --config seed=2 -n", "--config stands 2 times"),
+        ("--cores 1 --config iterations=0 --config seed=2 -n", "--config is given 2 times"),
         ("-C iterations=0 --cores 1 --config=seed=2", "give all values after one: --config iterations=... seed=..."),
-        ("-Citerations=0 -Cseed=2", "--config stands 2 times"),
+        ("-Citerations=0 -Cseed=2", "--config is given 2 times"),
         ("--config iterations=3 seed=1 iterations=4 --cores 1", "--config gives iterations 2 values"),
     ],
 )

@@ -49,7 +49,7 @@ def test_of_much_the_beginning_and_the_end_are_kept() -> None:
 
 def test_the_last_line_is_told_with_what_is_wrong() -> None:
     heard = Heard()
-    with pytest.raises(InputProblem, match=r"^it fails; the last that it printed: 'why\\\\x1b\[2J'$"):
+    with pytest.raises(InputProblem, match=r"^it fails; the last line that it printed: 'why\\\\x1b\[2J'$"):
         _fail(heard, "first\nwhy\x1b[2J\n")
     with pytest.raises(InputProblem, match=r"^it fails$"):
         _fail(heard, "")

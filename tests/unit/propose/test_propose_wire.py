@@ -83,7 +83,7 @@ def test_a_redirect_within_a_server_is_followed_and_nothing_goes_to_another():
     assert (answer.status, answer.headers["elsewhere"]) == (307, "127.0.0.1")
     told = decide(refusal_of(answer.status, answer.headers, answer.body), 1, datetime.now(UTC), model)
     assert isinstance(told, Stop)
-    assert "307: it sends on to 127.0.0.1" in told.line
+    assert "307: it redirects to 127.0.0.1" in told.line
     assert "set model.base_url" in told.line
 
 

@@ -47,7 +47,8 @@ def parser(only: str = "") -> Parser:
             _trial_arguments(one)
         _own_arguments(command, one)
     for stage, spec in ((name, spec) for name, spec in STAGES.items() if name in shown):
-        one = kinds.add_parser(stage, help=f"stage: make the record {spec.record}.json")
+        text = f"stage: make the record {spec.record}.json"
+        one = kinds.add_parser(stage, help=text, description=f"{text}, by hand; `snakemake` runs all stages in order")
         _trial_arguments(one)
         one.add_argument("--code", default="", help=argparse.SUPPRESS)
         one.add_argument("--log", type=Path, help=argparse.SUPPRESS)
@@ -77,7 +78,7 @@ def unknown_command(argv: Sequence[str]) -> str | None:
 def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
     match command:
         case "init":
-            one.add_argument("folder", type=Path)
+            one.add_argument("folder", type=Path, metavar="DIR", help="a folder that is not there yet, or an empty one")
         case "export":
             words = "loader: a package that needs cuda.core alone; torch: a custom operation of PyTorch"
             one.add_argument("form", choices=("loader", "torch"), help=words)
@@ -98,16 +99,18 @@ def _own_arguments(command: str, one: argparse.ArgumentParser) -> None:
                 "--inputs", type=Path, metavar="FOLDER", help="where the case's .npy files lie (beside FILE)"
             )
         case "ask-again":
-            one.add_argument("iteration", type=int, metavar="ITERATION")
+            one.add_argument(
+                "iteration", type=int, metavar="ITERATION", help="its number; those after it are asked anew too"
+            )
         case "compare":
             one.add_argument("first", metavar="A", help="a trial under results/, or the path of its results or folder")
-            one.add_argument("second", metavar="B")
+            one.add_argument("second", metavar="B", help="the other, named likewise")
         case "try":
             one.add_argument("draft", type=Path, metavar="FILE", help="JSON in the form of schema.json")
         case "cost-sheet":
             one.add_argument("--out", type=Path, default=Path("costs.csv"), metavar="FILE", help="where to (costs.csv)")
         case "prices":
-            one.add_argument("model", metavar="MODEL")
+            one.add_argument("model", metavar="MODEL", help="as model.name in the config")
         case "receipt":
             one.add_argument("signature", type=Path, help="the reviewer's lock-page.txt.sig")
         case "seal":

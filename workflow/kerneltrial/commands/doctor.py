@@ -23,8 +23,6 @@ _ROOM_BYTES = 50 * 2**20  # several times what a trial of a few kernels writes
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Print the findings; 0 where a trial can run here, else 3."""
-    from kerneltrial.devices import opening
-    from kerneltrial.devices.device import DeviceProblem
     from kerneltrial.sandbox import means
 
     print(f"kerneltrial {_version('kerneltrial')}, Python {platform.python_version()}, {platform.platform()}")
@@ -36,20 +34,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
     model = [name for name in FOR_A_MODEL if _version(name) is None]
     extra = f"missing {', '.join(model)}: {install('openai')}" if model else "all there"
     print(f"for a model: {extra}; OPENAI_API_KEY is {'set' if os.environ.get('OPENAI_API_KEY') else 'not set'}")
-    try:
-        device = opening.detect()
-        print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
-        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(device.fingerprint.items()))
-        print(
-            textwrap.fill(told, 110, initial_indent="  ", subsequent_indent="  ") if told else "  nothing more is known"
-        )
-        if device.kind == "cuda":
-            print(f"  compute-sanitizer: {_sanitizer()}")
-        else:
-            print("  a trial on cpu counts instead of timing: it can say NO-GO or INCONCLUSIVE, never GO")
-    except DeviceProblem as error:
-        print(f"device: {error}")
-        missing.append("a device")
+    missing += _device()
     print("sandbox: " + "; ".join(f"{name.replace('_', ' ')}: {state}" for name, state in means.report().items()))
     print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
     ready = all((root / name).is_file() for name in (given.config, "Snakefile"))
@@ -64,6 +49,26 @@ def run(given: argparse.Namespace, root: Path) -> int:
     aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""
     print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing{aside}: {following}")
     return 3 if missing else 0
+
+
+def _device() -> list[str]:
+    """Print which device there is; return what is missing of it."""
+    from kerneltrial.devices import opening
+    from kerneltrial.devices.device import DeviceProblem
+
+    try:
+        device = opening.detect()
+    except DeviceProblem as error:
+        print(f"device: {error}")
+        return ["a device"]
+    print(f"device: {device.kind}, {device.name}, compiles for {device.arch}")
+    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(device.fingerprint.items()))
+    print(textwrap.fill(told, 110, initial_indent="  ", subsequent_indent="  ") if told else "  nothing more is known")
+    if device.kind == "cuda":
+        print(f"  compute-sanitizer: {_sanitizer()}")
+    else:
+        print("  a trial on cpu counts instead of timing: it can say NO-GO or INCONCLUSIVE, never GO")
+    return []
 
 
 def _room(root: Path, ready: bool) -> list[str]:

@@ -31,35 +31,47 @@ def run(given: argparse.Namespace, root: Path) -> int:
         if given.command == "lock":  # what a run would refuse is refused before anything is locked, set aside or signed
             check_files(config, root, given.config.name)
         _prepare(given, config, root)
+    path = _record_of(given, config, iteration, root)
+    if not guard.under_run():
+        print(path.relative_to(root))
+        _show(given.command, config, root, key)
+    if given.command == "decide":
+        from kerneltrial.dag.environment import say_where_expired
+
+        say_where_expired(config.trial, root)
+    return 0
+
+
+def _record_of(given: argparse.Namespace, config: Config, iteration: int, root: Path) -> Path:
+    """Run the stage; the path of its record. What the oracle printed lies beside the log however it ends."""
     from kerneltrial.stages.running import run_stage
 
     kept = root / graph.printed_path(config.trial, given.command, iteration)
     try:
         path = run_stage(config, given.command, iteration, given.code or _code_digest(given.command), root)
-        told = _keep_printed(kept)
-        if told:
-            print(f"kerneltrial: {given.command}: {told}: {kept.relative_to(root)}", file=sys.stderr)
     except Problem as problem:
         _keep_printed(kept)
         if given.command == "qualify" and problem.is_of_what_is_locked:
             raise InputProblem(f"{problem}; it is locked: {_RELOCK}") from None
         raise
-    if not guard.under_run():
-        print(path.relative_to(root))
-        if given.command == "lock":
-            from kerneltrial.commands.locking import show_page
+    told = _keep_printed(kept)
+    if told:
+        print(f"kerneltrial: {given.command}: {told}: {kept.relative_to(root)}", file=sys.stderr)
+    return path
 
-            run_stage(config, "terms", 0, _code_digest("terms"), root)
-            show_page(config, root, key)
-    if given.command == "decide":
-        from kerneltrial.dag.environment import say_where_expired
 
-        say_where_expired(config.trial, root)
-    if given.command == "report" and not guard.under_run():
+def _show(stage: str, config: Config, root: Path, key: Path | None) -> None:
+    """What a person sees after a stage by hand: the page to be signed (terms come with the lock), or the verdict."""
+    if stage == "lock":
+        from kerneltrial.commands.locking import show_page
+        from kerneltrial.stages.running import run_stage
+
+        run_stage(config, "terms", 0, _code_digest("terms"), root)
+        show_page(config, root, key)
+    if stage == "report":
         from kerneltrial.dag.ending import verdict
 
         print("\n".join(verdict(config.trial, root)))
-    return 0
 
 
 def _require_iteration(stage: str, iteration: int, config: Config) -> None:

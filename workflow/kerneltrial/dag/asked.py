@@ -84,7 +84,7 @@ def _refuse_what_is_dropped(words: Sequence[str]) -> None:
     if len(lists) > 1:
         together = " ".join(f"{key}=..." for key in keys)
         raise InputProblem(
-            f"--config stands {len(lists)} times, and Snakemake takes the last one alone; give all values after one: "
+            f"--config is given {len(lists)} times, and Snakemake takes the last one alone; give all values after one: "
             f"--config {together}"
         )
     for key, times in keys.items():

@@ -141,12 +141,17 @@ def record_path(trial: str, stage: str, iteration: int = 0) -> str:
 
 
 def fragment_path(trial: str, stage: str, iteration: int = 0) -> str:
-    return f"{results(trial)}/journal/{stage}" + (f"-{iteration:04d}" if STAGES[stage].loop else "") + ".jsonl"
+    return f"{results(trial)}/journal/{_job(stage, iteration)}.jsonl"
 
 
 def printed_path(trial: str, stage: str, iteration: int = 0) -> str:
     """The file, beside the stage's log, with what the oracle printed in it; absent where it printed nothing."""
-    return f"{results(trial)}/logs/{stage}" + (f"-{iteration:04d}" if STAGES[stage].loop else "") + ".oracle.txt"
+    return f"{results(trial)}/logs/{_job(stage, iteration)}.oracle.txt"
+
+
+def _job(stage: str, iteration: int) -> str:
+    """A stage's name, with the iteration's number where it has one, as files of each job are named."""
+    return f"{stage}-{iteration:04d}" if STAGES[stage].loop else stage
 
 
 def ledger_path(trial: str, stage: str) -> str:

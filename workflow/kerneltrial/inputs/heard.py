@@ -45,7 +45,7 @@ class Heard:
             last = self._leave()
             if not last:
                 raise
-            raise InputProblem(f"{problem}; the last that it printed: {last}") from None
+            raise InputProblem(f"{problem}; the last line that it printed: {last}") from None
         except BaseException:
             self._leave()
             raise

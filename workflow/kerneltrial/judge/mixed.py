@@ -52,19 +52,12 @@ def _mixes(statement: Statement, circle: set[str], given: Collection[str]) -> bo
 
 
 def _with_sizes(uses: Mapping[str, set[str]], named: Collection[str]) -> set[str]:
-    """Registers that a size is in, loops and all."""
-    users: defaultdict[str, list[str]] = defaultdict(list)
+    """The names themselves, and registers that one of them is in, loops and all."""
+    users: defaultdict[str, set[str]] = defaultdict(set)
     for register, read in uses.items():
         for name in read:
-            users[name].append(register)
-    found: set[str] = set()
-    new = [name for name in named if name in users]
-    while new:
-        for register in users[new.pop()]:
-            if register not in found:
-                found.add(register)
-                new.append(register)
-    return found
+            users[name].add(register)
+    return _reached(users, named)
 
 
 def _of_sizes_alone(body: Sequence[Statement], known: Collection[str]) -> set[str]:
@@ -80,12 +73,18 @@ def _of_sizes_alone(body: Sequence[Statement], known: Collection[str]) -> set[st
                 pure = pure and (source in written or source in known)
             if not pure:
                 other.add(register)
-    new = list(other)
+    return written - _reached(users, other) - set(known)
+
+
+def _reached(users: Mapping[str, set[str]], begun: Collection[str]) -> set[str]:
+    """What some names get to, themselves among it, from each name to those that read it."""
+    found = set(begun)
+    new = list(found)
     while new:
-        for register in users[new.pop()] - other:
-            other.add(register)
-            new.append(register)
-    return written - other - set(known)
+        further = users.get(new.pop(), set()) - found
+        found |= further
+        new += further
+    return found
 
 
 def _circles(uses: Mapping[str, set[str]]) -> Iterator[set[str]]:

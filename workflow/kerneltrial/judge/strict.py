@@ -7,7 +7,8 @@ are cheap enough for it. A candidate that it cannot run, for an instruction that
 look: else one odd instruction would be all that it takes not to be looked at.
 
 Of what the card refused itself it says the cause: a card sees wrong numbers, a fault or no reply, and the `cpu` device
-which threads raced, which byte was never written and which address was not the kernel's.
+which threads raced, which byte was never written and which address was not the kernel's
+(workflow/adr/0056-a-cause-beside-what-a-card-shows.md).
 """
 
 from collections.abc import Iterable

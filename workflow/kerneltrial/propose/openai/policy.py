@@ -69,7 +69,7 @@ def refusal_of(status: int, headers: Mapping[str, str], body: str) -> Refusal:
     kind = str(inner.get("type") or "")[:100]
     code = str(inner.get("code") or kind)[:100]
     elsewhere = headers.get("elsewhere", "")
-    message = f"it sends on to {elsewhere}" if elsewhere else " ".join(str(inner.get("message") or body).split())[:200]
+    message = f"it redirects to {elsewhere}" if elsewhere else " ".join(str(inner.get("message") or body).split())[:200]
     return Refusal(status, message, code, headers.get("retry-after", ""), kind)
 
 

@@ -1,7 +1,8 @@
 """One try of one request over the network. Bounded in seconds and bytes, whatever the server does.
 
 It is what OpenAI's SDK would send, by the client that the SDK is built on; why without the SDK itself:
-workflow/adr/0042-openai-without-its-sdk.md.
+workflow/adr/0042-openai-without-its-sdk.md; where key and prompt may go:
+workflow/adr/0058-where-key-and-prompt-may-go.md.
 """
 
 import contextlib
