@@ -1,6 +1,7 @@
 """The `kerneltrial` command: parse arguments, run one stage or command, turn problems into one line.
 
-Exit status: 0 done (a bad candidate is a value, so a stage that judged one is done too), 2 usage, 3 a broken pipeline.
+Exit status: 0 done (a bad candidate is a value, so a stage that judged one is done too), 2 usage, 3 a broken pipeline;
+1 where `verify` or `rerun` found something wrong, 4 where `verify` could look at bytes alone; 130 after Ctrl-C.
 """
 
 import argparse

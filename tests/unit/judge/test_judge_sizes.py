@@ -307,6 +307,8 @@ def mixes(text: str, given: frozenset[str] = frozenset(NAMED) - {"%ntid.x"}) -> 
 
 
 LOOP = "setp.lt.s32 %p1, %r5, %r2; @%p1 bra AGAIN;"
+COUNT = "mov.u32 %r6, 0; FIRST: add.s32 %r6, %r6, %r1; setp.lt.s32 %p2, %r6, %r2; @%p2 bra FIRST;"
+MOVES = "mov.u32 %r7, %r6; mov.u32 %r8, %r7; mov.u32 %r5, %r8;"
 
 
 @pytest.mark.parametrize(
@@ -324,6 +326,8 @@ LOOP = "setp.lt.s32 %p1, %r5, %r2; @%p1 bra AGAIN;"
         ("mov.u32 %r5, 1; AGAIN: mul.lo.s32 %r5, %r5, 5;", ""),
         ("mov.u32 %r5, %r3; AGAIN: mul.lo.s32 %r5, %r5, 5;", ""),
         ("mov.u32 %r5, %r1; AGAIN: ld.global.u32 %r6, [buf]; mul.lo.s32 %r5, %r5, %r6;", ""),
+        (f"ld.global.u32 %r6, [buf]; {MOVES} AGAIN: mul.lo.s32 %r5, %r5, %r1;", ""),
+        (f"{COUNT} {MOVES} AGAIN: mul.lo.s32 %r5, %r5, 5;", "mul.lo.s32"),
     ],
 )
 def test_what_a_loop_mixes_out_of_sizes_is_told_and_what_it_counts_is_not(text: str, told: str) -> None:
@@ -332,7 +336,7 @@ def test_what_a_loop_mixes_out_of_sizes_is_told_and_what_it_counts_is_not(text: 
 
 
 def test_long_chains_and_many_loops_are_gone_through_in_proportion() -> None:
-    """The statements that are looked up, not the seconds: a square of them would be a thousand times as many."""
+    """Processor time, with room for a slow machine: to look at each pair of 12,000 statements takes far more."""
     many = "".join(f"add.s32 %r{n + 1}, %r{n}, %r1; add.s32 %s{n}, %s{n}, %r1;" for n in range(5, 6005))
     begun = time.process_time()
     assert mixes(many + "mov.u32 %r5, %r6004;") == []
