@@ -17,6 +17,11 @@
 //            6: as 5 with one row on its way, and two blocks on a multiprocessor
 //            7, 8: as 5 and 6, and parts are told by st.async, which each block's barrier in shared memory counts: a barrier of
 //               the cluster would first wait for the stores of the row before
+//            9, 10: as 7 and 8, and a place of the ring is filled anew as soon as it is read, by the next row but one, which was
+//               drawn a row ago: loads wait neither for exponentials nor for the exchange. With 9, four blocks of 32 thousand
+//               columns can keep a row of 128 thousand, with one row on its way
+//   HINT     1, with WAY 7 and above: what is stored is among the first to leave the level-2 cache (what is loaded would need
+//            a cache policy, which a trial's screen leaves to a reviewer)
 //   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
 
 constexpr int WARPS = THREADS / 32;
@@ -43,6 +48,15 @@ __device__ __forceinline__ void put(float* p, const float* v) {
     if constexpr (WIDTH == 4) *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
     else if constexpr (WIDTH == 2) *reinterpret_cast<float2*>(p) = make_float2(v[0], v[1]);
     else *p = v[0];
+}
+
+// As `put`; with HINT 1 the line is among the first to leave the cache.
+template <int WIDTH>
+__device__ __forceinline__ void put_last(float* p, const float* v) {
+    if constexpr (HINT == 0) put<WIDTH>(p, v);
+    else if constexpr (WIDTH == 4) __stcs(reinterpret_cast<float4*>(p), make_float4(v[0], v[1], v[2], v[3]));
+    else if constexpr (WIDTH == 2) __stcs(reinterpret_cast<float2*>(p), make_float2(v[0], v[1]));
+    else __stcs(p, v[0]);
 }
 
 // What is known of a part of a row: its maximum, and the sum of exp(x - maximum). An empty part is {-inf, 0}.
@@ -278,8 +292,22 @@ __device__ __forceinline__ Part powers(float (&v)[KEPT][WIDTH]) {
 __device__ __forceinline__ Part join_parts(const float2* parts) {
     constexpr int EACH = (MOST * WARPS + 31) / 32;
     const int count = gridDim.x * WARPS;
-    float2 told[EACH];
     Part p = {lowest(), 0.f};
+#if WAY >= 9
+    // read twice: what is kept would take the registers of the row
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const int at = threadIdx.x % 32 + 32 * i;
+        p.maximum = fmaxf(p.maximum, at < count ? parts[at].x : lowest());
+    }
+    p.maximum = warp_maximum(p.maximum);
+#pragma unroll 2
+    for (int at = threadIdx.x % 32; at < count; at += 32) {
+        const float2 told = parts[at];
+        p.sum += told.y * (told.x == lowest() ? 0.f : expf(told.x - p.maximum));
+    }
+#else
+    float2 told[EACH];
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
         const int at = threadIdx.x % 32 + 32 * i;
@@ -289,6 +317,7 @@ __device__ __forceinline__ Part join_parts(const float2* parts) {
     p.maximum = warp_maximum(p.maximum);
 #pragma unroll
     for (int i = 0; i < EACH; ++i) p.sum += told[i].y * (told[i].x == lowest() ? 0.f : expf(told[i].x - p.maximum));
+#endif
     p.sum = warp_sum(p.sum);
     return p;
 }
@@ -316,7 +345,7 @@ struct Share {
             if (!has(f)) continue;
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
-            put<WIDTH>(to + f * APART, v[f]);
+            put_last<WIDTH>(to + f * APART, v[f]);
         }
     }
 };
@@ -354,8 +383,7 @@ KERNEL cluster_vectors(const float* __restrict__ x, float* __restrict__ y, int c
 #endif
 
 #if WAY >= 5
-constexpr bool COUNTED = WAY >= 7;           // parts are told by st.async
-constexpr int AHEAD = WAY % 2 == 1 ? 3 : 1;  // rows on their way
+constexpr int AHEAD = WAY % 2 == 1 && CHUNK <= 16384 ? 3 : 1;  // rows on their way
 
 // A block's barrier waits for one arrival, its own, and for so many bytes that are told to it.
 __device__ __forceinline__ void prepare(unsigned barrier) {
@@ -415,6 +443,9 @@ __device__ __forceinline__ void fetch(unsigned slot, const float* x, int row, in
     }
     asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too: they are counted
 }
+
+#if WAY < 9
+constexpr bool COUNTED = WAY >= 7;  // parts are told by st.async
 
 // A cluster's first AHEAD rows are given; each row it does draws one more. So many are drawn as there are rows, and
 // who draws the last one leaves the count at zero.
@@ -493,6 +524,130 @@ __device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, flo
         share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(parts[turn]));
     }
 }
+
+#else
+
+template <int COUNT>
+__device__ __forceinline__ void wait_for_all_but() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+}
+
+// One of FLIGHT pieces of a row, which is a group of copies: this thread's next WIDTH * LOADS values of the row.
+template <int WIDTH>
+__device__ __forceinline__ void fetch_piece(int piece, unsigned slot, const float* x, int row, int rows, int cols,
+                                            Share<WIDTH> share) {
+    using S = Share<WIDTH>;
+    constexpr int LOADS = S::KEPT / FLIGHT;
+    const float* from = x + (static_cast<long long>(row) * cols + share.first);
+    if (row < rows) {
+#pragma unroll
+        for (int f = piece * LOADS; f < (piece + 1) * LOADS; ++f)
+            if (share.has(f)) copy<WIDTH>(slot + 4 * f * S::APART, from + f * S::APART);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// The row in `slot` comes to registers piece by piece, and the next one takes its place: a piece is asked for when the one
+// behind it has been read. So AHEAD * FLIGHT pieces are on their way when this begins and when it ends.
+template <int WIDTH>
+__device__ __forceinline__ void turn_over(float (&v)[Share<WIDTH>::KEPT][WIDTH], unsigned slot, const float* x, int next,
+                                          int rows, int cols, Share<WIDTH> share) {
+    using S = Share<WIDTH>;
+    constexpr int LOADS = S::KEPT / FLIGHT;
+#pragma unroll
+    for (int piece = 0; piece < FLIGHT; ++piece) {
+        if (piece == 0) wait_for_all_but<AHEAD * FLIGHT - 1>();
+        else wait_for_all_but<AHEAD * FLIGHT - 2>();
+#pragma unroll
+        for (int f = piece * LOADS; f < (piece + 1) * LOADS; ++f) {
+#pragma unroll
+            for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
+            if (share.has(f)) read_back<WIDTH>(slot + 4 * f * S::APART, v[f]);
+        }
+        if (piece > 0) fetch_piece(piece - 1, slot, x, next, rows, cols, share);
+    }
+    fetch_piece(FLIGHT - 1, slot, x, next, rows, cols, share);
+}
+
+// What blocks tell each other of a row, by turn. A set is written again by who has met, by the other set, all that read it.
+struct Exchange {
+    float2 parts[2][MOST * WARPS];
+    unsigned long long barriers[3];  // of two turns, and of the beginning
+    int drawn[3];
+};
+
+// A cluster's first row is given, AHEAD more are drawn while it comes, and each row it does draws one more. So many are
+// drawn as there are rows, and AHEAD for each cluster; who draws the last one leaves the count at zero.
+template <int WIDTH>
+__device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, float* __restrict__ y, int* tickets,
+                                                int rows, int cols) {
+    using S = Share<WIDTH>;
+    static_assert(FLIGHT > 1, "a piece is asked for behind another one");
+    constexpr int BARRIERS = sizeof(float2) * 2 * MOST * WARPS, DRAWN = BARRIERS + 24;  // bytes from the beginning
+    extern __shared__ float4 ring[];  // AHEAD slots of CHUNK values
+    __shared__ Exchange exchange;
+    const unsigned own_exchange = shared_address(&exchange);
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int b = 0; b < 3; ++b) prepare(own_exchange + BARRIERS + 8 * b);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        expect(own_exchange + BARRIERS + 16, sizeof(int));
+    }
+    arrive_in_cluster();
+    const S share(cols);
+    const unsigned first_slot = shared_address(ring) + 4 * WIDTH * threadIdx.x;
+    int coming[AHEAD + 1];  // in ascending order, here and at all times
+    coming[0] = blockIdx.y;
+#pragma unroll
+    for (int p = 0; p < FLIGHT; ++p) fetch_piece(p, first_slot, x, coming[0], rows, cols, share);
+    const bool draws = blockIdx.x == 0 && threadIdx.x < 32;
+    int ticket = 0;
+    if (draws && threadIdx.x == 0) ticket = atomicAdd(tickets, AHEAD);
+    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
+    if (draws) {
+        ticket = __shfl_sync(0xffffffffu, ticket, 0);
+        if (threadIdx.x < gridDim.x) {
+            const unsigned there = place_in(threadIdx.x, own_exchange);
+            tell_counted(there + DRAWN + 8, there + BARRIERS + 16, ticket);
+        }
+    }
+    wait_for_bytes(own_exchange + BARRIERS + 16, 0);
+#pragma unroll
+    for (int a = 1; a <= AHEAD; ++a) coming[a] = gridDim.y + exchange.drawn[2] + a - 1;
+#pragma unroll
+    for (int a = 1; a < AHEAD; ++a)
+#pragma unroll
+        for (int p = 0; p < FLIGHT; ++p) fetch_piece(p, first_slot + 4 * a * CHUNK, x, coming[a], rows, cols, share);
+    unsigned parity = 0;  // of the two barriers' phases: one after the other completes
+    for (int turn = 0, slot = 0; coming[0] < rows; turn ^= 1, slot = slot + 1 == AHEAD ? 0 : slot + 1) {
+        if (draws && threadIdx.x == 0) ticket = atomicAdd(tickets, 1);
+        float v[S::KEPT][WIDTH];
+        turn_over<WIDTH>(v, first_slot + 4 * slot * CHUNK, x, coming[AHEAD], rows, cols, share);
+        const Part own = powers(v);
+        const unsigned barrier = BARRIERS + 8 * turn;
+        if (threadIdx.x == 0) expect(own_exchange + barrier, gridDim.x * WARPS * sizeof(float2) + sizeof(int));
+        if (draws) {
+            ticket = __shfl_sync(0xffffffffu, ticket, 0);
+            if (threadIdx.x == 0 && ticket == rows + AHEAD * gridDim.y - 1) *tickets = 0;
+        }
+        // lane b tells block b of this warp's part, and of a row that was drawn
+        if (threadIdx.x % 32 < gridDim.x) {
+            const unsigned there = place_in(threadIdx.x % 32, own_exchange);
+            const int part = (turn * MOST + blockIdx.x) * WARPS + threadIdx.x / 32;
+            tell_counted(there + static_cast<unsigned>(sizeof(float2)) * part, there + barrier, own);
+            if (draws) tell_counted(there + DRAWN + 4 * turn, there + barrier, ticket);
+        }
+        wait_for_bytes(own_exchange + barrier, parity);
+        parity ^= turn;
+        const int row = coming[0];
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) coming[a] = coming[a + 1];
+        coming[AHEAD] = gridDim.y + exchange.drawn[turn];
+        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(exchange.parts[turn]));
+    }
+    wait_for_all_but<0>();  // empty groups, or none
+}
+#endif
 
 #define RING extern "C" __global__ void __launch_bounds__(THREADS, WAY % 2 == 0 ? 2 : 1)
 

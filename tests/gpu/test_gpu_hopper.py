@@ -55,7 +55,7 @@ def test_configurations_that_only_this_card_has_are_valid(name, card, tmp_path):
             assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
 
 
-@pytest.mark.parametrize("way", [5, 6, 7, 8])
+@pytest.mark.parametrize("way", [5, 6, 7, 8, 9, 10])
 def test_clusters_that_stay_draw_more_rows_than_they_were_given(way, card, tmp_path):
     from mutation import Family
 

@@ -32,8 +32,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"GROUP": 256, "ROWS": 1, "VEC": 4, "ONLINE": 2, "FLIGHT": 1, "SPLIT": 4},
     ),
     "softmax_wide_f32": (
-        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1},
-        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 3, "BACK": 1},
+        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1, "HINT": 0},
+        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 3, "BACK": 1, "HINT": 0},
     ),
     "matmul_f16": (
         None,

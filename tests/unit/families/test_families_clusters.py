@@ -59,12 +59,12 @@ def alone(plan: LaunchPlan, clusters: int) -> LaunchPlan:
     return msgspec.convert(content, LaunchPlan)
 
 
-@pytest.mark.parametrize("way", [4, 5, 6, 7, 8])
-def test_a_wide_softmax_in_clusters_of_one_block_is_valid(way: int) -> None:
+@pytest.mark.parametrize(("way", "hint"), [(4, 0), (5, 0), (6, 0), (7, 0), (8, 1), (9, 0), (10, 0), (10, 1)])
+def test_a_wide_softmax_in_clusters_of_one_block_is_valid(way: int, hint: int) -> None:
     family = Family("softmax_wide_f32", checks="all")
     space = read_space(CLONE / "kernels/softmax_wide_f32/space.yaml", HOPPER)
     # the space's own have more shared memory than the `cpu` device gives a block
-    small = {"THREADS": 256, "VEC": 4, "FLIGHT": 8, "CHUNK": 8192, "WAY": way, "BACK": 0}
+    small = {"THREADS": 256, "VEC": 4, "FLIGHT": 8, "CHUNK": 8192, "WAY": way, "BACK": 0, "HINT": hint}
     plan = alone(space.plan(small), 2 if way % 2 == 0 else 1)
     subject = family.subject(of_one_block(space.source(small).decode()).encode(), plan)
     judge = family.judge(family.small, 0)
