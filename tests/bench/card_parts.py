@@ -54,6 +54,7 @@ class Part:
 
 _PYTEST = "{python} -m pytest -q -s -p no:cacheprovider "
 _TRIAL = "{trial} tests/bench/trial_figures.py --cores 4 --no-memory "
+_FAMILY = "{python} tests/bench/families_on_gpu.py --no-compile --limit 200 "
 _COMPARED = _TRIAL.replace("{trial}", "{python}")
 _ENDED = r"^=* ?\d+ \w+.* in [\d.]+s"  # pytest's last line, which names no count of zero
 _PASSED = (
@@ -165,6 +166,8 @@ PARTS: tuple[Part, ...] = (
         "families_large", "{python} tests/bench/families_on_gpu.py --only matmul_large_f32 --limit 64", 120,
         needs=("torch",),
     ),
+    Part("families_wide", _FAMILY + "--only softmax_wide_f32 --where 'WAY >= 4'", 50, needs=("torch",)),
+    Part("families_scan", _FAMILY + "--only scan_i32 --where 'WAY != 1'", 50, needs=("torch",)),
     Part("sealed_example", "{trial} tests/bench/sealed_example.py --cores 4", 110, needs=(":ssh-keygen", "snakemake")),
     Part("spaces", "{python} tests/bench/space_on_gpu.py histogram_u8 reduce_columns_f32 transpose_f32", 90),
 )  # fmt: skip

@@ -41,7 +41,9 @@ def measure(arguments: argparse.Namespace, folder: Path, until: float) -> None:
     with ProcessPoolExecutor(14, mp_context=mp.get_context("fork")) as pool:
         pool.submit(int).result()  # forks, before the driver is there
         device = probe()
-        entries = {name: entries_of(name, FAMILIES[name], device, arguments.limit) for name in arguments.names}
+        entries = {
+            name: entries_of(name, FAMILIES[name], device, arguments.limit, arguments.where) for name in arguments.names
+        }
         futures = {}
         for name, found in entries.items():
             options = read_contract(ROOT / "kernels" / name / "contract.yaml").options
@@ -108,6 +110,7 @@ def _shape(context: Context, contract: Contract, entries: list[Entry], shape: Sh
     return {
         "bytes": evaluate(contract.bytes, shape), "operations": evaluate(contract.operations, shape),
         "torch": {"eager": "torch cannot be imported"}, "us": us,
+        "ranked": [(n, next(e.us[at] for e in entries if e.name == n), 0) for n in ranked[:10]],
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from families_shapes import Shape, Timed
 
 from kerneltrial.build.nvrtc import received
+from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.resolve import resolve
 from kerneltrial.propose.search.search import Search
@@ -32,6 +33,7 @@ class Entry:
     module: Any = None
     wrong: str = ""
     us: dict[str, float] = field(default_factory=dict)
+    clusters: dict[str, int] = field(default_factory=dict)  # by shape, how many the card holds at once
 
 
 def chosen(space: Space, shapes: list[Shape], device: Any, limit: int) -> list[dict[str, int]]:
@@ -45,13 +47,21 @@ def chosen(space: Space, shapes: list[Shape], device: Any, limit: int) -> list[d
     return list({tuple(c.values()): c for c in found}.values())
 
 
-def entries_of(name: str, timed: Timed, device: Any, limit: int) -> list[Entry]:
+def those_where(space: Space, condition: str, limit: int) -> list[dict[str, int]]:
+    """Every configuration that meets an expression in the space's names; every so many-th where they are more."""
+    found = [c for c in space.configurations if evaluate(condition, space.named(c))]
+    return found[:: -(-len(found) // limit) if found else 1]
+
+
+def entries_of(name: str, timed: Timed, device: Any, limit: int, where: str = "") -> list[Entry]:
+    """The baseline, configurations of every space, and candidates; with `where`, configurations that meet it."""
     folder = ROOT / "kernels" / name
     source = folder / "baseline.cu"
     found = [Entry("baseline", source.read_text(), read_plan(plan_path(source)), {})]
     for space in (read_space(path, device) for path in sorted(folder.glob("space*.yaml"))):
         if space.file.language == "cuda_cpp":
-            for c in chosen(space, list(timed.shapes), device, limit):
+            some = those_where(space, where, limit) if where else chosen(space, list(timed.shapes), device, limit)
+            for c in some:
                 name = " ".join(f"{k}={v}" for k, v in c.items())
                 found.append(Entry(name, space.source(c).decode(), space.plan(c), c))
     for path in sorted((folder / "candidates").glob("*.cu")):
@@ -96,6 +106,19 @@ class Bound:
         addresses = {name: array.data_ptr() for name, array in self.held.items()}
         queue = driver.CUstream(stream.cuda_stream)
         self.launches = [BoundLaunch(entry.module, launch, addresses, queue) for launch in call.launches]
+
+    def clusters(self) -> int:
+        """How many clusters of the first launch the card holds at once; 0 where it has none, -1 where none can tell."""
+        from kerneltrial.devices.cuda.driver import CudaError
+        from kerneltrial.devices.cuda.driver import call as ask
+
+        first = self.launches[0]
+        if first._launch.cluster == (1, 1, 1):
+            return 0
+        try:
+            return int(ask("cuOccupancyMaxActiveClusters", first._function, first._configuration))
+        except (CudaError, AttributeError, TypeError):
+            return -1  # of an aside, no measurement is lost
 
     def __call__(self) -> None:
         for array in self.zeroed:

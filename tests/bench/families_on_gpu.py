@@ -1,14 +1,16 @@
 """Time kernel families on a card: baseline, the best of its space, torch eager, torch.compile, and what limits it.
 
     PYTHONPATH=workflow python tests/bench/families_on_gpu.py [--only PART,NAME,...] [--limit 16] [--no-compile]
+    ... --only softmax_wide_f32 --where "WAY >= 4" --limit 200 --no-compile
 
 Without `--only` all families; PART is `rows`, `products` or `others`. Made to fit in four minutes on 16 cores.
 A process a family: all build their sources by NVRTC for the card's own architecture and have torch compile, side by
 side; then each in its turn has the card, for 30 s at most. Of each space its seeds, the prior's first and every so
-many-th configuration are taken (`--limit` a family, about); each must give the baseline's outputs, twice bit by bit, on
-the values that are timed. Times are of CUDA graphs of many calls, warm, and of graphs of one call behind a reading of
-256 MB, cold (less an empty pair of events); medians of interleaved rounds. torch.compile is the better of its default
-and `max-autotune-no-cudagraphs`; what cannot be captured is timed alone. Writes $OUT/families_PARTS.json and .md.
+many-th configuration are taken (`--limit` a family, about), or with `--where` those that meet an expression; each must
+give the baseline's outputs, twice bit by bit, on the values that are timed. Times are of CUDA graphs of many calls,
+warm, and of graphs of one call behind a reading of 256 MB, cold (less an empty pair of events); medians of interleaved
+rounds. torch.compile is the better of its default and `max-autotune-no-cudagraphs`; what cannot be captured is timed
+alone. Writes $OUT/families_PARTS.json and .md, which ends with the ten best of each shape by one reading.
 What of torch fails is a line below the table; where it cannot even be imported, ours are measured alone
 (`families_bare`). Needs an NVIDIA card.
 """
@@ -35,13 +37,14 @@ from families_bench import ROOT, Bench, Bound, Entry, built, checked, entries_of
 from families_goals import goals
 from families_import import torch_import
 from families_shapes import FAMILIES, PARTS, Arrays, Shape, inputs_of
-from families_table import HALVES, table
+from families_table import HALVES, ranking, table
 from families_torch import MODES, Beside, admit, one_at_a_time, prepared
 
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.records.contract import Contract
 
+RANKED = 10
 LATE_S, TURN_S = 20, 30  # how long those that still compile are waited for, and how long one has the card
 
 
@@ -80,7 +83,7 @@ def _family(name: str, arguments: argparse.Namespace, report: dict[str, Any], wa
     with ProcessPoolExecutor(compilers, mp_context=mp.get_context("fork")) as pool:
         pool.submit(int).result()
         device = probe()
-        entries = entries_of(name, FAMILIES[name], device, arguments.limit)
+        entries = entries_of(name, FAMILIES[name], device, arguments.limit, arguments.where)
         futures = [pool.submit(built, e.source, device.arch, contract.options) for e in entries]
         import torch
 
@@ -131,6 +134,7 @@ def _shape(
             bound = Bound(bench.torch, entry, contract, shape, arrays, bench.stream)
             bench.torch.cuda.synchronize()
             about = bench.once(bound)
+            entry.clusters[at] = bound.clusters()
             wanted = wanted or {n: o.clone() for n, o in bound.outputs.items()}
             entry.wrong = checked(bench, bound, wanted)
             if entry.wrong:
@@ -153,7 +157,7 @@ def _shape(
         "operations": evaluate(contract.operations, shape),
         "torch": notes,
         "us": bench.fine(subjects),
-        "ranked": [(e.name, e.us[at]) for e in ranked[:8]],
+        "ranked": [(e.name, e.us[at], e.clusters.get(at, 0)) for e in ranked[:RANKED]],
     }
 
 
@@ -174,6 +178,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join((*PARTS, *FAMILIES))}; by commas")
     parser.add_argument("--limit", type=int, default=16, help="configurations of a space, about")
+    parser.add_argument("--where", default="", help='those of a space alone that meet this: "WAY >= 4"')
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--prepare", type=float, default=80, help="seconds after which nothing more is compiled")
     parser.add_argument("--seconds", type=float, default=215, help="after that the rest is left out")
@@ -260,7 +265,7 @@ def main() -> int:
     head = f"{limits['card']}, driver {driver}, torch {version}; microseconds, warm unless it says cold"
     spent = (f"{r['family']} {r.get('prepared_s', 0):.0f}+{r.get('card_s', 0):.0f}" for r in reports)
     last = f"{time.perf_counter() - began:.0f} s (prepared + on the card: {', '.join(spent)})"
-    text = "\n".join([head, "", *table(reports, limits), "", *goals(reports), "", last])
+    text = "\n".join([head, "", *table(reports, limits), "", *goals(reports), "", *ranking(reports), "", last])
     stem.with_suffix(".md").write_text(text + "\n")
     print(text)
     return 0

@@ -71,3 +71,22 @@ def table(reports: list[dict[str, Any]], limits: dict[str, Any]) -> list[str]:
 def _odd(name: str, why: Any) -> bool:
     """Whether a note says more than by how little a result differs."""
     return isinstance(why, str) and name != "family" and not why.startswith("differs from the baseline by")
+
+
+def ranking(reports: list[dict[str, Any]]) -> list[str]:
+    """A line a shape: the best configurations by one warm reading each; values alone, in the order that is named first.
+
+    Behind a time, in brackets: how many clusters the card holds at once, of kernels that have them.
+    """
+    lines = []
+    for report in reports:
+        for at, found in report["shapes"].items():
+            cells = []
+            for name, us, clusters in found.get("ranked", ()):
+                values = " ".join(word.partition("=")[2] or word for word in name.split())
+                cells.append(f"{us:.2f}{f' ({clusters})' * bool(clusters)}: {values}")
+            named = next((n for n, _, _ in found.get("ranked", ()) if "=" in n), "")
+            names = " ".join(word.partition("=")[0] for word in named.split())
+            if cells:
+                lines.append(f"- {report['family']} {at}, {names}: {'; '.join(cells)}")
+    return ["Best by one warm reading, microseconds:", "", *lines] if lines else []

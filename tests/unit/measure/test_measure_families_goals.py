@@ -7,10 +7,15 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from families_bench import ROOT, those_where
 from families_goals import GOALS, goals, mean, ratio
 from families_shapes import FAMILIES
 from families_short import short
+from families_table import ranking
 from families_torch import one_at_a_time
+
+from kerneltrial.propose.search.space import read_space
+from kerneltrial.records.device import Device
 
 
 def shape(best: float, eager: float, compiled: float | None = None) -> dict:
@@ -93,3 +98,20 @@ def test_the_readme_takes_the_largest_shape_of_a_family_from_the_last_file_that_
     later = short([tmp_path / "first", tmp_path / "last"])[2:]
     assert later[0] == rows[0] == "| `spmv_csr_f32` | 9 | 5.0 | 1.80 | 1.00 | – | 20% (fp32) |"
     assert later[1].startswith("| `scan_i32` | 64 | 2.0 | 4.50 | 1.50 | – |")
+
+
+def test_the_best_of_each_shape_are_left_in_words_with_how_many_clusters_fit() -> None:
+    ranked = [("WAY=8 HINT=0", 73.5, 32), ("baseline", 160.0, 0)]
+    reports = [{"family": "softmax_wide_f32", "shapes": {"256x131072": {"ranked": ranked}, "8x8": {"fault": ""}}}]
+    assert ranking(reports)[2:] == ["- softmax_wide_f32 256x131072, WAY HINT: 73.50 (32): 8 0; 160.00: baseline"]
+    assert ranking([{"family": "scan_i32", "shapes": {"8": {"fault": ""}}}]) == []
+
+
+def test_an_expression_chooses_configurations_and_a_limit_thins_them_evenly() -> None:
+    space = read_space(
+        ROOT / "kernels/softmax_wide_f32/space.yaml", Device(kind="cuda", arch="sm_90a", name="", fingerprint={})
+    )
+    found = those_where(space, "WAY >= 9 and AHEAD == 1", 200)
+    assert {(c["WAY"], c["CHUNK"]) for c in found} == {(9, 32768), (10, 16384)}
+    assert len(those_where(space, "WAY == 1", 7)) <= 7
+    assert those_where(space, "WAY > 99", 7) == []
