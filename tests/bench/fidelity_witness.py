@@ -113,61 +113,69 @@ def span_us(records: list[tuple[int, int]]) -> float:
     return (max(end for _, end in records) - min(start for start, _ in records)) / 1000
 
 
-def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> dict[str, tuple[float, float]]:
-    """Median warm and cold span of the plan in microseconds, launched on a stream and in a graph."""
-    each, queue = plan.each, context.queue
-    for _ in range(WARM_UP):
-        plan.run()
-    queue.wait()
-    calls = TIMED_LONG if span_us(records.taken()[-each:]) > LONG_US else TIMED
+class Calls:
+    """Calls of a plan as many as are timed, and the median span that records tell of them."""
 
-    def warm() -> None:
-        for _ in range(calls):
+    def __init__(self, plan: Plan, sweep: BoundLaunch, records: Records, queue: Any) -> None:
+        self._plan, self._sweep, self._records, self._queue = plan, sweep, records, queue
+        for _ in range(WARM_UP):
             plan.run()
+        queue.wait()
+        self._count = TIMED_LONG if span_us(records.taken()[-plan.each :]) > LONG_US else TIMED
 
-    def cold() -> None:
-        for _ in range(calls):
-            sweep.enqueue()
-            plan.run()
+    def warm(self) -> None:
+        for _ in range(self._count):
+            self._plan.run()
 
-    def alone() -> None:
-        for _ in range(calls):
-            with queue.held():
-                sweep.enqueue()
-                plan.run()
-            queue.wait()
+    def cold(self) -> None:
+        for _ in range(self._count):
+            self._sweep.enqueue()
+            self._plan.run()
 
-    def together(work: Callable[[], None]) -> Callable[[], None]:
+    def alone(self) -> None:
+        """Cold calls, each waited for."""
+        for _ in range(self._count):
+            with self._queue.held():
+                self._sweep.enqueue()
+                self._plan.run()
+            self._queue.wait()
+
+    def together(self, work: Callable[[], None]) -> Callable[[], None]:
         """So that a plan's launches follow each other without waiting for Python."""
 
         def held() -> None:
-            with queue.held():
+            with self._queue.held():
                 work()
 
         return held
 
-    def spans(work: Callable[[], None], before: int) -> float:
+    def span(self, work: Callable[[], None], before: int) -> float:
         """The median span of calls, each with so many kernels before it that are none of its own."""
-        queue.wait()
-        records.taken()
+        self._queue.wait()
+        self._records.taken()
         work()
-        queue.wait()
-        found, own = records.taken(), before + each
-        if len(found) != calls * own:
-            raise Unequal(f"{len(found)} records for {calls} calls of {own} launches")
+        self._queue.wait()
+        found, own = self._records.taken(), before + self._plan.each
+        if len(found) != self._count * own:
+            raise Unequal(f"{len(found)} records for {self._count} calls of {own} launches")
         return median(span_us(found[i + before : i + own]) for i in range(0, len(found), own))
 
-    told = {"stream": (spans(together(warm), 0), spans(together(cold), 1))}
-    graphs = [queue.graph(work) for work in (warm, cold)]
+
+def seen(plan: Plan, sweep: BoundLaunch, records: Records, context: Context) -> dict[str, tuple[float, float]]:
+    """Median warm and cold span of the plan in microseconds, launched on a stream and in a graph."""
+    calls = Calls(plan, sweep, records, context.queue)
+    told = {"stream": (calls.span(calls.together(calls.warm), 0), calls.span(calls.together(calls.cold), 1))}
+    graphs = [context.queue.graph(work) for work in (calls.warm, calls.cold)]
     graphs[0].launch()
     try:
-        told["graph"] = (spans(together(graphs[0].launch), 0), spans(together(graphs[1].launch), 1))
+        warm, cold = (calls.together(graph.launch) for graph in graphs)
+        told["graph"] = (calls.span(warm, 0), calls.span(cold, 1))
     except Unequal as unequal:
         print(f"no witness in a graph: {unequal}", file=sys.stderr)
     for graph in graphs:
         graph.free()
     try:
-        told["alone"] = (told["stream"][0], spans(alone, 1))
+        told["alone"] = (told["stream"][0], calls.span(calls.alone, 1))
     except Unequal as unequal:
         print(f"no witness of single calls: {unequal}", file=sys.stderr)
     return told
