@@ -3,6 +3,7 @@
 import ast
 import time
 from collections.abc import Iterator, Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from kerneltrial.devices.cpu.device import open_cpu
 from kerneltrial.devices.device import Binary, Conditions
 from kerneltrial.inputs.calls import Buffer, Call, Pointer, ResolvedLaunch, Scalar
 from kerneltrial.inputs.spans import Span, span_of, truth
+from kerneltrial.judge.blocks import Block, blocks_of, dominators, order
 from kerneltrial.judge.mixed import mixed
 from kerneltrial.judge.ptx import Statement, functions, read
 from kerneltrial.judge.sizes import Sizes
@@ -28,7 +30,7 @@ DIVIDED = ("div.u32", "rem.u32", "div.s32", "rem.s32")
 TWO = ("add.s32", "sub.s32", "mul.lo.s32", "mul.hi.u32", "mul.hi.s32", "and.b32", "or.b32", "xor.b32", "min.s32",
        "max.s32", "min.u32", "max.u32", *DIVIDED)  # fmt: skip
 PLACES = ("shl.b32", "shr.s32", "shr.u32")
-ONE = ("mov.u32", "neg.s32", "not.b32", "abs.s32")
+ONE = ("mov.u32", "neg.s32", "not.b32", "abs.s32", "clz.b32", "popc.b32", "brev.b32", "bfind.u32", "bfind.shiftamt.u32")
 COMPARED = [f"setp.{op}.{kind}" for op in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("s32", "u32")]
 
 
@@ -52,7 +54,8 @@ def programs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
                 other = draw(st.sampled_from(("1", "3", "16", "1000")))
             lines.append(f"{name} {new}, {one}, {other};")
         elif kind == 3:
-            lines.append(f"{draw(st.sampled_from(PLACES))} {new}, {one}, {draw(st.integers(0, 31))};")
+            by = draw(st.sampled_from((*registers, *map(str, range(32)))))
+            lines.append(f"{draw(st.sampled_from(PLACES))} {new}, {one}, {by};")
         elif kind == 4:
             lines.append(f"{draw(st.sampled_from(ONE))} {new}, {one};")
         elif kind == 5:
@@ -214,6 +217,49 @@ def test_a_condition_stands_behind_those_that_lead_to_it() -> None:
     assert conditions(nested) == {"m != 301", "not m != 301", "not m != 301 & n != 76", "not m != 301 & not n != 76"}
 
 
+def test_dominators_are_those_that_sets_say() -> None:
+    """Of random graphs: a block is dominated by what all of the ways to it have in common."""
+    for seed in range(300):
+        draw = Random(seed)
+        blocks = [Block([]) for _ in range(draw.randint(1, 12))]
+        for place, block in enumerate(blocks):
+            block.following = sorted({draw.randrange(len(blocks)) for _ in range(draw.randint(0, 3))})
+            for target in block.following:
+                blocks[target].before.append(place)
+        reached = order(blocks)
+        over = {place: set(reached) if place else {0} for place in reached}
+        for _ in reached:
+            for place in reached[1:]:
+                known = [over[before] for before in blocks[place].before if before in over]
+                over[place] = {place}.union(set.intersection(*known))
+        near = {place: max(over[place] - {place}, key=lambda one: len(over[one])) for place in reached[1:]}
+        assert dominators(blocks) == {0: 0, **near}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "".join(f"setp.eq.s32 %p{n}, %r1, {n}; @%p{n} bra OUT; " for n in range(6000)) + "OUT: exit;",
+        "".join(f"L{n}: brx.idx %r1, T; " for n in range(6000)),
+    ],
+)
+def test_thousands_of_branches_have_so_many_edges(code: str) -> None:
+    """To one place, or through tables that lead everywhere: squares of thousands would hold the judge up."""
+    blocks = blocks_of(body(ENTRY + "ld.param.u32 %r1, [k_1];" + code + " ret; }\n"))
+    assert sum(len(block.following) for block in blocks) < 20_000
+    begun = time.process_time()
+    assert len(dominators(blocks)) > 6000
+    assert time.process_time() - begun < 10
+
+
+def test_choices_are_tried_so_often_and_no_more() -> None:
+    choice = "mov.u32 %a, %r1; @%q mov.u32 %a, %r2; mov.u32 %b, %r1; @%q mov.u32 %b, %r2;"
+    sizes = Sizes(body(f"{ENTRY} ld.param.u32 %r1, [k_1]; {choice} add.s32 %c, %a, %b; ret; }}\n"), NAMED, DOMAIN)
+    tried = [len(list(sizes.chosen("%c"))) for _ in range(3000)]
+    assert tried[0] == 4
+    assert tried[-1] == 0
+
+
 def test_behind_a_guarded_return_its_guard_is_false() -> None:
     text = "setp.lt.s32 %p1, %r1, 5; @%p1 ret; setp.eq.s32 %p2, %r2, 8; @!%p2 bra OUT; add.s32 %r3, %r1, 1; OUT:"
     assert conditions(text) >= {"not m < 5 & n == 8", "not m < 5 & not n == 8"}
@@ -243,10 +289,11 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
     ("text", "strange"),
     [
         ("cvt.rn.f32.s32 %f1, %r1; setp.eq.f32 %p1, %f1, 0f43000000;", True),
-        ("popc.b32 %r5, %r1; setp.eq.s32 %p1, %r5, 1;", True),
+        ("popc.b32 %r5, %r1; setp.eq.s32 %p1, %r5, 1;", False),
+        ("cvt.u64.u32 %rd1, %r1; mul.lo.s64 %rd2, %rd1, -7046029254386353131; popc.b64 %r5, %rd2;", True),
         ("mov.u32 %r6, %tid.x; add.s32 %r5, %r1, %r6; setp.eq.s32 %p1, %r5, 1;", False),
         ("setp.eq.s32 %p1, %r1, 1;", False),
-        ("mov.u32 %r6, %ntid.x; popc.b32 %r5, %r6; setp.eq.s32 %p1, %r5, 1;", True),
+        ("mov.u32 %r6, %ntid.x; popc.b32 %r5, %r6; setp.eq.s32 %p1, %r5, 1;", False),
         ("cvt.u64.u32 %rd1, %r1; mov.u64 %rd2, tab; add.s64 %rd3, %rd2, %rd1; ld.const.u8 %rs1, [%rd3];", True),
         ("mov.u64 %rd2, tab; add.s64 %rd3, %rd2, 8; ld.const.u8 %rs1, [%rd3];", False),
         ("ld.param.u64 %rd1, [k_0]; ld.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 7;", False),
@@ -260,12 +307,22 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
         ("shfl.sync.idx.b32 %r5, %r1, 0, 31, -1;", True),
         ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], %r1;", True),
         ("ld.param.u64 %rd1, [k_0]; atom.global.add.u32 %r5, [%rd1], 1;", False),
-        ("clz.b32 %r5, %r1;", True),
+        ("clz.b32 %r5, %r1; shl.b32 %r6, 1, %r5; setp.lt.s32 %p1, %r6, 9;", False),
+        ("ld.param.u64 %rd1, [k_0]; add.s32 %r6, %r1, -1; atom.global.inc.u32 %r5, [%rd1], %r6;", False),
+        ("add.s32 %r6, %r1, -1; atom.shared.inc.u32 %r5, [buf], %r6;", True),
         ("mbarrier.arrive.expect_tx.shared.b64 _, [buf], %r1;", False),
         ("bar.red.popc.u32 %r5, 0, %p1; setp.eq.s32 %p1, %r1, 7;", True),
         ("mul.hi.u64 %rd5, %rd1, 77; ld.param.u64 %rd1, [k_1];", True),
         ("cvt.rn.f32.s32 %f1, %r1; rcp.rn.f32 %f2, %f1; mul.f32 %f3, %f2, 0f3F000000; sqrt.rn.f32 %f4, %f3;", False),
-        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0f43000000;", True),
+        (
+            "cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0fBF800000; mov.f32 %f3, 0f3F800000; max.f32 %f4, %f2, %f3;",
+            False,
+        ),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0fC3000000; add.f32 %f3, %f2, 0fC3000000;", True),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0f4E800000;", True),  # 2^30: what it leaves has steps
+        ("cvt.rn.f32.s32 %f1, %r1; mul.f32 %f2, %f1, %f1; add.f32 %f3, %f2, 0fC3000000;", True),
+        ("add.f32 %f1, %f1, 0fC3000000; cvt.rn.f32.s32 %f2, %r1; add.f32 %f3, %f2, %f1;", False),
+        ("cvt.rn.f32.s32 %f1, %r1; mov.b32 %r5, %f1; xor.b32 %r6, %r5, 7; cvt.rn.f32.s32 %f2, %r6;", True),
         ("cvt.rn.f32.s32 %f1, %r1; ld.global.f32 %f3, [buf]; fma.rn.f32 %f2, %f3, %f1, 0f3F800000;", False),
         ("cvt.rn.f32.s32 %f1, %r1; mul.sat.f32 %f2, %f1, 0f3F800000;", True),
         ("cvt.rn.f32.s32 %f1, %r1; cvt.rzi.s32.f32 %r5, %f1;", True),
@@ -290,6 +347,15 @@ def test_what_is_made_of_sizes_and_not_followed_is_told(text: str, strange: bool
         ("and.b32 %r5, %r1, 3;", set()),
         ("add.s32 %r5, %r1, -7; cvt.rn.f32.s32 %f1, %r5;", {"m + -7 == 0"}),
         ("cvt.rn.f32.s32 %f1, %r1;", set()),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0fC3000000;", {"m < 128", "m == 128", "m > 128"}),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, 0fBF800000, %f1;", {"m == 1", "m > 1"}),
+        ("cvt.rn.f32.s32 %f1, %r1; add.f32 %f2, %f1, 0f358637BD;", set()),  # 1e-6
+        ("cvt.rn.f32.s32 %f1, %r1; min.f32 %f2, %f1, 0f42290000;", {"m < 43", "m > 42"}),  # 42.25
+        (
+            "cvt.rn.f64.s32 %fd1, %r1; add.f64 %fd2, %fd1, 0dC018000000000000; max.f64 %fd3, %fd2, 0d4000000000000000;",
+            {"m < 6", "m == 6", "m > 6", "m < 8", "m == 8", "m > 8"},
+        ),
+        ("and.b32 %r5, %r1, 1024;", {"bit_and(m, 1024) == 0", "bit_and(m, 1024) == 1024"}),
         (
             "cvt.u64.u32 %rd1, %r1; cvt.u64.u32 %rd2, %r2; mul.lo.s64 %rd3, %rd1, 1844674407370951; "
             "mul.lo.s64 %rd4, %rd2, 2305843009213693; sub.s64 %rd5, %rd3, %rd4;",  # too many values for len()
@@ -299,6 +365,14 @@ def test_what_is_made_of_sizes_and_not_followed_is_told(text: str, strange: bool
 )
 def test_a_number_of_few_values_is_a_choice_and_so_is_a_float_that_may_be_zero(text: str, told: set[str]) -> None:
     assert conditions(text) == told
+
+
+def test_a_condition_that_one_of_several_parts_decides_is_asked_for_by_each() -> None:
+    """Else a bound that every case meets would hide the size that stands beside it."""
+    either = "setp.lt.s32 %p1, %r1, 5; setp.eq.s32 %p2, %r1, 301; or.pred %p3, %p1, %p2; @%p3 ret;"
+    assert conditions(either) == {"m < 5 or m == 301", "not m < 5 or m == 301", "m < 5", "m == 301"}
+    both = "setp.gt.s32 %p1, %r1, 5; setp.ne.s32 %p2, %r1, 301; and.pred %p3, %p1, %p2; not.pred %p4, %p3; @%p4 ret;"
+    assert conditions(both) >= {"not m > 5", "not m != 301"}
 
 
 def mixes(text: str, given: frozenset[str] = frozenset(NAMED) - {"%ntid.x"}) -> list[str]:

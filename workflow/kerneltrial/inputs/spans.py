@@ -137,13 +137,39 @@ def _bits(function: str, left: Span, right: Span) -> Span:
         return Span(value, value, 0)
     highs = [side.high for side in (left, right) if side.low >= 0]
     if function == "bit_and" and highs:
-        return _from_to(0, min(highs))
+        return _masked(left, right, min(highs))
     if len(highs) < 2:
         return ANYTHING
     most = (1 << max(highs).bit_length()) - 1
     if function == "bit_or":
         return _from_to(max(left.low, right.low), most)
     return _from_to(0 if _equal(left, right) is None else 1, most)
+
+
+def _masked(left: Span, right: Span, most: int) -> Span:
+    """`bit_and` where a side is not negative: of a mask that is known, no value lies below its lowest bit but zero."""
+    masks = [side.low for side in (left, right) if _is_known(side) and side.low > 0]
+    step = max((mask & -mask for mask in masks), default=1)
+    high = most - most % step
+    return Span(0, high, step if high else 0)
+
+
+def _counted(function: str, of: Span) -> Span:
+    """Bits that are counted, turned round, or shifted by: kernels have that too, of numbers that are not negative."""
+    if of.low < 0 or (function == "power_of_two" and of.high >= MAGNITUDE.bit_length()):
+        return ANYTHING
+    if _is_known(of):
+        value = _COUNTED[function](of.low)
+        return Span(value, value, 0)
+    if function == "bit_length":
+        return _from_to(of.low.bit_length(), of.high.bit_length())
+    if function == "power_of_two":
+        return Span(1 << of.low, 1 << of.high, 1 << of.low)
+    return _from_to(int(of.low > 0), of.high.bit_length() if function == "bit_count" else 2**32 - 1)
+
+
+def _turned(value: int) -> int:
+    return int(f"{value % 2**32:032b}"[::-1], 2)
 
 
 def _hull(left: Span, right: Span) -> Span:
@@ -159,6 +185,8 @@ def _from_to(low: int, high: int) -> Span:
 def _called(function: str, parts: list[Span]) -> Span:
     if function in _BITS:
         return _bits(function, *parts)
+    if function in _COUNTED:
+        return _counted(function, *parts)
     if function == "choose":  # the first of two where a condition holds: kernels have that too
         holds = _truth(parts[2])
         return _hull(*parts[:2]) if holds is None else parts[0 if holds else 1]
@@ -188,6 +216,12 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
     "bit_and": operator.and_,
     "bit_or": operator.or_,
     "bit_xor": operator.xor,
+}
+_COUNTED: Mapping[str, Callable[[int], int]] = {
+    "bit_length": int.bit_length,
+    "bit_count": int.bit_count,
+    "bits_turned": _turned,  # of 32
+    "power_of_two": lambda value: 1 << value,
 }
 _BINARY: Mapping[type[ast.operator], Callable[[Span, Span], Span]] = {
     ast.Add: _sum,

@@ -69,6 +69,17 @@ class Arithmetic:
     def at_least(self, node: Expression, low: int) -> bool:
         return span_of(node, self.domain) != ANYTHING and span_of(node, self.domain).low >= low
 
+    def within(self, node: Expression, high: int) -> bool:
+        """Whether an operand is no more than so much, and not negative."""
+        span = span_of(node, self.domain)
+        return span.low >= 0 and span.high <= high
+
+    def bits(self, node: Expression | None) -> Expression | None:
+        """The bits of an operand as a number that is not negative."""
+        if node is None or self.at_least(node, 0):
+            return node
+        return binary(ast.Mod(), node, number(1 << 32)) if self.width == 32 else None
+
 
 Operands = Sequence[Expression | None]
 _Lowered = Callable[[Arithmetic, Operands], Expression | None]
@@ -122,16 +133,24 @@ def _cvt(do: Arithmetic, operands: Operands) -> Expression | None:
 
 def _shl(do: Arithmetic, operands: Operands) -> Expression | None:
     value, by = operands
-    places = None if by is None else do.value(by)
-    if value is None or places is None or not 0 <= places < do.width:
+    if value is None or by is None:
+        return None
+    places = do.value(by)
+    if places is None and do.width == 32 and do.within(by, 32):  # by as many as there are, all are gone
+        return do.fit(binary(ast.Mult(), value, _called("power_of_two", by)))
+    if places is None or not 0 <= places < do.width:
         return None
     return do.fit(binary(ast.Mult(), value, number(1 << places)))
 
 
 def _shr(do: Arithmetic, operands: Operands) -> Expression | None:
     value, by = operands
-    places = None if by is None else do.value(by)
-    if value is None or places is None or not 0 <= places < do.width:
+    if value is None or by is None:
+        return None
+    places = do.value(by)
+    if places is None and do.width == 32 and do.within(by, 32):
+        return do.fit(binary(ast.FloorDiv(), value, _called("power_of_two", by)))
+    if places is None or not 0 <= places < do.width:
         return None
     span = span_of(value, do.domain)
     if span != ANYTHING and span.low >> places == span.high >> places:
@@ -214,12 +233,42 @@ def _abs(do: Arithmetic, operands: Operands) -> Expression | None:
     return None if value is None else do.fit(_called("max", value, ast.UnaryOp(ast.USub(), value)))
 
 
+def _clz(do: Arithmetic, operands: Operands) -> Expression | None:
+    value = do.bits(operands[0])
+    return None if value is None else binary(ast.Sub(), number(do.width), _called("bit_length", value))
+
+
+def _popc(do: Arithmetic, operands: Operands) -> Expression | None:
+    value = do.bits(operands[0])
+    return None if value is None else _called("bit_count", value)
+
+
+def _brev(do: Arithmetic, operands: Operands) -> Expression | None:
+    value = do.bits(operands[0])
+    return None if value is None or do.width != 32 else do.fit(_called("bits_turned", value))
+
+
+def _bfind(do: Arithmetic, operands: Operands) -> Expression | None:
+    """The place of the highest bit, or how far it is from the top; of zero, -1."""
+    value = operands[0] if do.signed else do.bits(operands[0])
+    if value is None or not do.at_least(value, 0):
+        return None
+    length = _called("bit_length", value)
+    if "shiftamt" not in do.modifiers:
+        return binary(ast.Sub(), length, number(1))
+    none = ast.Compare(value, [ast.Eq()], [number(0)])
+    return _called("choose", number(-1), binary(ast.Sub(), number(do.width), length), none)
+
+
+COUNTED: Final = frozenset({"brev", "bfind", "clz", "popc"})
 LOWERED: Final[Mapping[str, _Lowered]] = {
     "mov": _mov, "cvt": _cvt, "add": _plain(ast.Add), "sub": _plain(ast.Sub), "mul": _mul, "mad": _mad, "shl": _shl,
     "shr": _shr, "and": _and, "or": _bitwise("bit_or"), "xor": _bitwise("bit_xor"), "min": _picked("min"),
     "max": _picked("max"), "selp": _selp, "div": _div, "rem": _rem, "neg": _neg, "not": _not_bits, "abs": _abs,
+    "clz": _clz, "popc": _popc, "brev": _brev, "bfind": _bfind,
 }  # fmt: skip
-SOURCES: Final[Mapping[str, int]] = {"mov": 1, "cvt": 1, "neg": 1, "not": 1, "abs": 1, "mad": 3, "selp": 3}
+SOURCES: Final[Mapping[str, int]] = {"mov": 1, "cvt": 1, "neg": 1, "not": 1, "abs": 1, "mad": 3, "selp": 3,
+                                  "clz": 1, "popc": 1, "brev": 1, "bfind": 1}  # fmt: skip
 """How many operands an instruction reads, where that is not two."""
 COMPARED: Final[Mapping[str, type[ast.cmpop]]] = {
     "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,

@@ -38,6 +38,7 @@ CASES: Final = 12  # of one candidate, at most
 CELLS: Final = 1024  # of all searches
 CELLS_ONCE: Final = 256  # of one
 STATEMENTS: Final = 100_000  # of PTX that are followed, counted once for each launch
+FUNCTION: Final = 100  # statements that a function counts as beside its own: looking at one is work, if it has none
 SHOWN: Final = 16  # of what a person must look at
 WAYS: Final = 4096  # of one candidate
 CELLS_PLACED: Final = 256  # of all searches that are about a thread's place
@@ -203,7 +204,7 @@ def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: lis
     for place, variant in enumerate(plan.variants):
         for launch in variant.launches:
             for parameters, body in [*(entries[launch.entry] for _ in range(launch.entry in entries)), *others]:
-                statements -= len(body)
+                statements -= FUNCTION + len(body)
                 if statements < 0:
                     unseen.append(_too_long(launch.entry))
                     continue

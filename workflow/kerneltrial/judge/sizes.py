@@ -34,6 +34,7 @@ from kerneltrial.judge.ptx import Statement
 _SIZE: Final = 160  # nodes of an expression: they are walked as trees, and a kernel can square one again and again
 _NESTED: Final = 40  # levels of an expression, which is walked by recursion
 _CHOICES: Final = 8  # among instructions that write the same registers
+_TRIED: Final = 8192  # such choices, and looks for some, of one entry: thousands of registers can hang on the same few
 _DEPTH: Final = 120  # instructions from a parameter to a register
 
 Tokens = tuple[str, ...]
@@ -53,15 +54,20 @@ class Sizes:
                 self._written.setdefault(register, []).append(statement)
         self._known: dict[str, Expression | None] = {}
         self._depth = 0
+        self._tried = 0
 
     def chosen(self, register: str) -> Iterator[tuple["Sizes", tuple[Statement, ...]]]:
         """What there is for a register that hangs on others which several instructions write: for each choice among
-        those instructions, expressions as if no others were there. Nothing where there are many choices."""
+        those instructions, expressions as if no others were there. Nothing where there are many choices, or were."""
+        if self._tried >= _TRIED:
+            return
+        self._tried += 1
         several = self._several(register)
         ways = [self._written[name] for name in several]
         if not several or math.prod(map(len, ways)) > _CHOICES:
             return
         for choice in itertools.product(*ways):
+            self._tried += 1
             other = copy.copy(self)
             alone = ([replace(one, guard="")] for one in choice)
             other._written = ChainMap(dict(zip(several, alone, strict=True)), self._written)
@@ -93,6 +99,11 @@ class Sizes:
                 self._known[register] = self._small(self._result(statements[0]))
                 self._depth -= 1
         return self._known[register]
+
+    def writer(self, register: str) -> Statement | None:
+        """The one instruction that writes a register, whatever the rest of the code does."""
+        statements = self._written.get(register, [])
+        return statements[0] if len(statements) == 1 and not statements[0].guard else None
 
     def span(self, node: Expression) -> Span:
         """The values that an expression can have over the domain."""

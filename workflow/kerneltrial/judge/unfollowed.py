@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kerneltrial.judge.arithmetic import LOWERED, WIDTHS
+from kerneltrial.judge.arithmetic import COUNTED, LOWERED, WIDTHS
+from kerneltrial.judge.floats import turns
 from kerneltrial.judge.ptx import Statement, is_name
 from kerneltrial.judge.sizes import Sizes
 
@@ -20,7 +21,8 @@ PURE: Final = frozenset(
 )
 _HARMLESS: Final = frozenset({"__assertfail", "vprintf"})
 _SMOOTH: Final = frozenset({"cvt", "div", "mov", "mul", "neg", "rcp", "rsqrt", "selp", "setp", "sqrt"})
-"""What honest kernels do with a size that became a float: no step, no sum that is zero at one size alone."""
+"""What honest kernels do with a size that became a float: no step, no sum that is zero at one size alone. Where one of
+a constant is zero is known (`floats`)."""
 _ELSEWHERE: Final = frozenset({"bra", "brx", "call", "ld", "ldu", "ret", "exit"})  # told of by other rules, or nothing
 _HEARD_BY_NONE: Final = frozenset({"bar", "barrier", "mbarrier", "cp", "nanosleep"})
 """What takes a size and hands none on: how many threads or bytes are waited for, how many are copied."""
@@ -61,13 +63,15 @@ def _does(statement: Statement, made: Mapping[str, bool], sizes: Sizes) -> str:
         return "loads from a place made of sizes" if modifiers[:1] != ["param"] else ""
     if name not in PURE:
         unheard = name in _HEARD_BY_NONE and "red" not in modifiers
-        quiet = unheard or name in _ELSEWHERE or name.startswith(".")
+        ticket = name == "atom" and {"inc", "global"} <= {*modifiers}  # as where a counter is compared with a size
+        quiet = unheard or ticket or name in _ELSEWHERE or name.startswith(".")
         if quiet or not _passes_on(statement, made):
             return ""
         return f"hands a size to {statement.opcode}"
     if any("f" in modifier and modifier[-1].isdigit() for modifier in modifiers):  # f32, bf16x2, and tf32
         return f"reckons with sizes by {statement.opcode}" if _steps(statement, made, sizes) else ""
     unknown = name not in LOWERED or "cc" in modifiers or (modifiers[:1] == ["hi"] and WIDTHS.get(modifiers[-1]) == 64)
+    unknown = unknown or (name in COUNTED and not all(_followed(sizes, register) for register in statement.written))
     return f"reckons with sizes by {statement.opcode}" if unknown and _makes(statement, made) else ""
 
 
@@ -78,13 +82,16 @@ def _passes_on(statement: Statement, made: Mapping[str, bool]) -> bool:
 
 
 def _steps(statement: Statement, made: Mapping[str, bool], sizes: Sizes) -> bool:
-    """Whether floats are made of sizes otherwise than smoothly, become integers again, or are an integer's bits."""
+    """Whether floats are made of sizes otherwise than smoothly, become integers again, are an integer's bits, or come
+    from an integer that is not followed."""
     name, *modifiers = statement.opcode.split(".")
     if name == "cvt":
-        back = [kind in WIDTHS for kind in modifiers[-2:]] == [True, False]
-        return (back or "sat" in modifiers) and _makes(statement, made)
+        there, back = ([kind in WIDTHS for kind in modifiers[-2:]] == way for way in ([False, True], [True, False]))
+        lost = there and not all(_followed(sizes, name) for name in statement.operands[1])
+        return (back or lost or "sat" in modifiers) and _makes(statement, made)
     bits = any(made.get(r) and sizes.of(r) is not None for names in statement.operands[1:3] for r in names)
-    return bits or ((name not in _SMOOTH or "sat" in modifiers) and _makes(statement, made))
+    smooth = name in _SMOOTH and "sat" not in modifiers
+    return bits or (not smooth and _makes(statement, made) and turns(statement, sizes) is None)
 
 
 def _makes(statement: Statement, made: Mapping[str, bool]) -> bool:

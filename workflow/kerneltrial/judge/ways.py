@@ -1,21 +1,22 @@
 """Ways through a kernel that hang on sizes alone: conditions that lead to a branch, a guard or a choice.
 
 A condition counts together with those that it lies behind: of `if (m == 5) if (n == 7)` the second alone says little.
-What lies behind what is told by dominators, after Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
+What lies behind what is told by dominators (`blocks`).
 """
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kerneltrial.judge.arithmetic import WIDTHS, number
+from kerneltrial.judge.blocks import ENDS, Block, blocks_of, dominators, order
+from kerneltrial.judge.floats import turns
 from kerneltrial.judge.ptx import Statement
 from kerneltrial.judge.sizes import Sizes
 
 Wants = tuple[tuple[ast.expr, bool], ...]
 _BEHIND = 24  # conditions that lead to a place; a kernel can have thousands, one behind the other
 _FEW = 3  # values of a number by which a kernel can choose without a predicate
-_ENDS = frozenset({"bra", "ret", "exit", "trap", "brx"})
 
 
 @dataclass(frozen=True)
@@ -26,23 +27,16 @@ class Way:
     source: int
 
 
-@dataclass
-class _Block:
-    statements: list[Statement]
-    following: list[int] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
-
-
 def ways(body: Sequence[Statement], sizes: Sizes, made: Mapping[str, bool]) -> Iterator[Way]:
     """Each condition on sizes in an entry's body, both ways, behind those that lead there; some may be the same.
 
     `made`: registers that come from sizes alone, and whether a size is in them. Where several instructions write one,
     each is taken in turn, behind what leads to it.
     """
-    blocks = _blocks(body)
-    above = _dominators(blocks)
+    blocks = blocks_of(body)
+    above = dominators(blocks)
     behind: dict[int, Wants] = {}
-    for place in _order(blocks):
+    for place in order(blocks):
         led = _led(blocks, place, sizes)
         behind[place] = (*(behind[above[place]] if place else ()), *((led,) if led else ()))[-_BEHIND:]
     places = {id(statement): place for place, block in enumerate(blocks) for statement in block.statements}
@@ -52,6 +46,7 @@ def ways(body: Sequence[Statement], sizes: Sizes, made: Mapping[str, bool]) -> I
                 for leading, condition in _conditions(register, sizes, made, lambda s: behind.get(places[id(s)], ())):
                     wants = (*behind[place], *leading)
                     yield from (Way((*wants, (condition, holds)), statement.source) for holds in (True, False))
+                    yield from (Way((*wants, part), statement.source) for part in _any(condition))
             for equal in _numbers(statement, sizes, made):
                 yield Way((*behind[place], (equal, True)), statement.source)
 
@@ -70,6 +65,21 @@ def _conditions(
         yield (), found
 
 
+def _any(condition: ast.expr) -> Iterator[tuple[ast.expr, bool]]:
+    """Parts of which one alone makes a condition come out so: in each a kernel can do what it does in no other."""
+    left: list[tuple[ast.expr, bool, bool]] = [(condition, holds, False) for holds in (True, False)]
+    while left:
+        node, holds, part = left.pop()
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                left.append((operand, not holds, part))
+            case ast.BoolOp(op=op, values=values):
+                alone = isinstance(op, ast.Or) is holds
+                left += [(value, holds, part or alone) for value in values]
+            case _ if part:
+                yield node, holds
+
+
 def _asked(statement: Statement) -> Iterator[str]:
     """Predicates that decide something in a statement."""
     if statement.guard:
@@ -84,6 +94,7 @@ def _numbers(statement: Statement, sizes: Sizes, made: Mapping[str, bool]) -> It
     name, *modifiers = statement.opcode.split(".")
     if name in ("selp", "setp") or modifiers[-1:] == ["pred"]:
         return
+    yield from turns(statement, sizes) or ()
     to_float = name == "cvt" and [kind in WIDTHS for kind in modifiers[-2:]] == [False, True]
     named = set().union(*statement.operands[1:]) if to_float else statement.written
     for register in sorted(register for register in named if made.get(register)):
@@ -97,82 +108,16 @@ def _numbers(statement: Statement, sizes: Sizes, made: Mapping[str, bool]) -> It
             yield ast.Compare(node, [ast.Eq()], [number(value)])
 
 
-def _blocks(body: Sequence[Statement]) -> list[_Block]:
-    blocks: list[_Block] = [_Block([])]
-    named: dict[str, int] = {}
-    for statement in body:
-        last = blocks[-1].statements
-        if last and (statement.labels or last[-1].opcode.split(".")[0] in _ENDS):
-            blocks.append(_Block([]))
-        named.update(dict.fromkeys(statement.labels, len(blocks) - 1))
-        blocks[-1].statements.append(statement)
-    anywhere = sorted(set(named.values()))
-    for place, block in enumerate(blocks):
-        last_one = block.statements[-1] if block.statements else None
-        for target in _targets(last_one, named, anywhere, place + 1 if place + 1 < len(blocks) else -1):
-            if target not in block.following:
-                block.following.append(target)
-                blocks[target].before.append(place)
-    return blocks
-
-
-def _targets(last: Statement | None, named: dict[str, int], anywhere: list[int], after: int) -> Iterator[int]:
-    kind = last.opcode.split(".")[0] if last is not None else ""
-    if kind == "brx":
-        yield from anywhere
-    elif kind == "bra" and last is not None:
-        yield from (named[name] for part in last.operands for name in part if name in named)
-    if after >= 0 and (kind not in _ENDS or (last is not None and last.guard)):
-        yield after
-
-
-def _order(blocks: list[_Block]) -> list[int]:
-    """Blocks that can be reached, in reverse postorder."""
-    found: list[int] = []
-    seen = {0}
-    stack = [(0, iter(blocks[0].following))]
-    while stack:
-        place, left = stack[-1]
-        target = next((each for each in left if each not in seen), None)
-        if target is None:
-            found.append(place)
-            stack.pop()
-        else:
-            seen.add(target)
-            stack.append((target, iter(blocks[target].following)))
-    return found[::-1]
-
-
-def _dominators(blocks: list[_Block]) -> dict[int, int]:
-    order = _order(blocks)
-    rank = {place: number for number, place in enumerate(order)}
-    above = {0: 0}
-    changed = True
-    while changed:
-        changed = False
-        for place in order[1:]:
-            known = [before for before in blocks[place].before if before in above]
-            new = known[0]
-            for other in known[1:]:
-                while new != other:
-                    while rank[new] > rank[other]:
-                        new = above[new]
-                    while rank[other] > rank[new]:
-                        other = above[other]
-            if above.get(place) != new:
-                above[place] = new
-                changed = True
-    return above
-
-
-def _led(blocks: list[_Block], place: int, sizes: Sizes) -> tuple[ast.expr, bool] | None:
+def _led(blocks: list[Block], place: int, sizes: Sizes) -> tuple[ast.expr, bool] | None:
     """The condition of the one branch that leads to a block, where it has an expression."""
     if place == 0 or len(blocks[place].before) != 1:
         return None
     before = blocks[blocks[place].before[0]]
+    if not before.statements:
+        return None  # where tables of labels lead through
     last = before.statements[-1]
     kind = last.opcode.split(".")[0]
-    if kind not in _ENDS or not last.guard or len(before.following) != (2 if kind == "bra" else 1):
+    if kind not in ENDS or not last.guard or len(before.following) != (2 if kind == "bra" else 1):
         return None
     condition = sizes.of(last.guard)
     taken = kind == "bra" and before.following[0] == place  # the branch's target comes first
