@@ -299,6 +299,7 @@ def test_a_loop_has_no_expression_and_asks_for_nobody() -> None:
         ("ld.param.u64 %rd1, [k_0]; ld.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 7;", False),
         ("st.param.b32 [param0], %r1; call.uni f, (param0);", True),
         ("st.param.b32 [param0], 5; call.uni f, (param0);", False),
+        ("call.uni (%r9), f, (%r1);", True),
         ("st.shared.u32 [buf], %r1;", True),
         ("st.shared.u32 [buf], 5;", False),
         ("mov.u32 %r6, %tid.x; add.s32 %r5, %r1, %r6; st.shared.u32 [buf], %r5;", False),

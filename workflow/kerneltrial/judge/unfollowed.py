@@ -45,6 +45,8 @@ def unfollowed(body: Sequence[Statement], made: Mapping[str, bool], sizes: Sizes
         handed = any(made.get(register) for register in set().union(*statement.operands[1:]))
         if name == "call":
             called = next((token for token in statement.tokens[1:] if token[0].isalpha() or token[0] in "_$"), "")
+            if handed:  # by hand: compilers pass all in `.param`
+                yield Unfollowed(statement, "hands a size to a function")
         elif name == "st" and modifiers[:1] == ["param"]:
             if called not in _HARMLESS and handed:
                 yield Unfollowed(statement, "hands a size to a function")
