@@ -138,6 +138,10 @@ FURTHER: dict[str, tuple[str, str, dict[str, int]]] = {
         "scan_i32", "many_tiles",
         {"THREADS": 128, "ITEMS": 4, "STAGED": 1, "WAY": 2, "WINDOW": 128},
     ),
+    "blocks that stay, with a tile on its way": (
+        "scan_i32", "many_tiles",
+        {"THREADS": 128, "ITEMS": 4, "STAGED": 1, "WAY": 3, "WINDOW": 32},
+    ),
     "Welford's parts of rows that are kept": (
         "layernorm_residual_f32", "far_from_zero",
         {"GROUP": 64, "ROWS": 2, "VEC": 4, "KEEP": 1, "HOLD": 4, "WELFORD": 1, "EARLY": 1},
