@@ -140,7 +140,7 @@ FURTHER: dict[str, tuple[str, str, dict[str, int]]] = {
     ),
     "blocks that stay, with a tile on its way": (
         "scan_i32", "many_tiles",
-        {"THREADS": 128, "ITEMS": 4, "STAGED": 1, "WAY": 3, "WINDOW": 32},
+        {"THREADS": 128, "ITEMS": 8, "STAGED": 1, "WAY": 3, "WINDOW": 32},
     ),
     "Welford's parts of rows that are kept": (
         "layernorm_residual_f32", "far_from_zero",
