@@ -17,8 +17,8 @@
 //            6: as 5 with one row on its way, and two blocks on a multiprocessor
 //            7, 8: as 5 and 6, and parts are told by st.async, which each block's barrier in shared memory counts: a barrier of
 //               the cluster would first wait for the stores of the row before
-//            9, 10: as 7 and 8, and a place of the ring is filled anew as soon as it is read, by the next row but one, which was
-//               drawn a row ago: loads wait neither for exponentials nor for the exchange. With 9, four blocks of 32 thousand
+//            9, 10: as 7 and 8, and a place of the ring is filled anew as soon as it is read, by a row that was drawn a
+//               row earlier than with 7: loads wait neither for exponentials nor for the exchange. With 9, four blocks of 32 thousand
 //               columns can keep a row of 128 thousand, with one row on its way
 //   HINT     1, with WAY 7 and above: what is stored is among the first to leave the level-2 cache (what is loaded would need
 //            a cache policy, which a trial's screen leaves to a reviewer)
