@@ -138,6 +138,10 @@ def test_the_fast_way_of_a_wide_division_needs_no_person(tmp_path: Path) -> None
     assert found(tmp_path, kernel(wide)) == Derived()
 
 
+def test_an_entry_without_a_name_ends_nothing(tmp_path: Path) -> None:
+    assert found(tmp_path, f"{HEAD}.visible .entry\n{{ ret; }}\n") == Derived()
+
+
 @pytest.mark.parametrize(
     "many",
     [

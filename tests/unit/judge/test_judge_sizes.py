@@ -260,6 +260,14 @@ def test_choices_are_tried_so_often_and_no_more() -> None:
     assert tried[-1] == 0
 
 
+def test_a_register_that_thousands_write_is_no_choice_and_is_not_gone_through_each_time() -> None:
+    many = "mov.u32 %a, %r1;" * 20_000 + "add.s32 %b, %a, 1;"
+    sizes = Sizes(body(f"{ENTRY} ld.param.u32 %r1, [k_1]; {many} ret; }}\n"), NAMED, DOMAIN)
+    begun = time.process_time()
+    assert [list(sizes.chosen("%b")) for _ in range(2000)] == [[]] * 2000
+    assert time.process_time() - begun < 10
+
+
 def test_behind_a_guarded_return_its_guard_is_false() -> None:
     text = "setp.lt.s32 %p1, %r1, 5; @%p1 ret; setp.eq.s32 %p2, %r2, 8; @!%p2 bra OUT; add.s32 %r3, %r1, 1; OUT:"
     assert conditions(text) >= {"not m < 5 & n == 8", "not m < 5 & not n == 8"}

@@ -256,7 +256,7 @@ def _entry(header: Statement | None) -> Iterator[tuple[str, tuple[str, ...]]]:
             parameters[-1] = token
         elif token == ")":
             break
-    yield tokens[0], tuple(parameters)
+    yield from ((name, tuple(parameters)) for name in tokens[:1])
 
 
 def _finding(plan: LaunchPlan, asked: _Asked, why: str) -> Finding:

@@ -75,15 +75,18 @@ class Sizes:
             yield other, choice
 
     def _several(self, register: str) -> list[str]:
-        """The registers that several instructions write, or one under a guard, among all that one is made of."""
+        """The registers that several instructions write, or one under a guard, among all that one is made of; one alone
+        where so many write it that there is no choosing."""
         found: list[str] = []
         seen, new = {register}, [register]
         while new and len(seen) < _DEPTH:
             name = new.pop()
             statements = self._written.get(name, [])
+            if len(statements) > _CHOICES:
+                return [name]
             found += [name] if len(statements) > 1 or any(each.guard for each in statements) else []
             sources = (source for each in statements for part in each.operands[1:] for source in part)
-            for source in sources:
+            for source in itertools.islice(sources, _DEPTH):  # no instruction that an assembler takes has as many
                 if source not in seen:
                     seen.add(source)
                     new.append(source)
