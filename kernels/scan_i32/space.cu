@@ -10,9 +10,7 @@
 //            1  scans of tiles, a scan of their sums, then an addition (y is written twice)
 //            2  in one pass, by looking back (Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
 //               Look-back", 2016): a tile publishes its sum, then its prefix, and asks the tiles before it for theirs
-//            3  as 2, with blocks that stay: the next tile is on its way to shared memory while one is done, so that memory waits
-//               neither for a tile's number nor for the looks back
-//   WINDOW   with WAY 2 and 3: how many tiles before it are asked at once: 1, or a multiple of 32. No more tiles than that are
+//   WINDOW   with WAY 2: how many tiles before it are asked at once: 1, or a multiple of 32. No more tiles than that are
 //            done in the time of one answer
 
 constexpr int TILE = THREADS * ITEMS, WARPS = THREADS / 32;
@@ -126,7 +124,7 @@ struct Tile {
     }
 };
 
-#if WAY >= 2
+#if WAY == 2
 
 // What a tile tells others, in one word so that flag and value are read together: nothing yet, its own sum, or the sum
 // of all tiles up to and with it.
@@ -175,8 +173,7 @@ __device__ __forceinline__ int look_back(const unsigned long long* words, int ti
     return before;
 }
 
-#if WAY == 2
-// Tiles are numbered in the order in which blocks begin, so that those before one are done or running. `counts`
+// WAY 2. Tiles are numbered in the order in which blocks begin, so that those before one are done or running. `counts`
 // holds how many began and how many asked for the last time: the last of these leaves all words as zero, as they came,
 // so that no launch has to clear them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1280 / THREADS)
@@ -213,117 +210,6 @@ scan_once(const int* __restrict__ x, int* __restrict__ y, unsigned long long* wo
     for (int t = threadIdx.x; t < static_cast<int>(gridDim.x); t += 32) words[t] = 0;
     if (threadIdx.x < 2) counts[threadIdx.x] = 0;
 }
-
-#else
-
-// A tile in shared memory, four values a piece. Thread t fetches and stores pieces t, t + THREADS, ... and owns ITEMS / 4
-// neighbours; both find their pieces on different banks, eight threads at a time.
-struct Slot {
-    static constexpr int EACH = ITEMS / 4;
-    int4* pieces;
-
-    __device__ __forceinline__ int4& at(int piece) const { return pieces[piece ^ (piece >> 3 & 7)]; }
-
-    // Begins to bring a tile; what lies behind the end is zero.
-    __device__ __forceinline__ void fetch(const int* __restrict__ x, int tile, int tiles, int n) const {
-        if (tile < tiles) {
-#pragma unroll
-            for (int i = 0; i < EACH; ++i) {
-                const int piece = i * THREADS + threadIdx.x, first = tile * TILE + 4 * piece;
-                if (first + 4 <= n) {
-                    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(&at(piece)));
-                    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(x + first) : "memory");
-                } else {
-                    at(piece) = make_int4(first < n ? x[first] : 0, first + 1 < n ? x[first + 1] : 0, first + 2 < n ? x[first + 2] : 0, 0);
-                }
-            }
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    }
-
-    __device__ __forceinline__ void store(int* __restrict__ y, int tile, int n) const {
-#pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const int piece = i * THREADS + threadIdx.x, first = tile * TILE + 4 * piece;
-            const int4 q = at(piece);
-            if (first + 4 <= n) {
-                *reinterpret_cast<int4*>(y + first) = q;
-            } else {
-                if (first < n) y[first] = q.x;
-                if (first + 1 < n) y[first + 1] = q.y;
-                if (first + 2 < n) y[first + 2] = q.z;
-            }
-        }
-    }
-
-    __device__ __forceinline__ void read(Tile& tile) const {
-#pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const int4 q = at(threadIdx.x * EACH + i);
-            tile.v[4 * i] = q.x, tile.v[4 * i + 1] = q.y, tile.v[4 * i + 2] = q.z, tile.v[4 * i + 3] = q.w;
-        }
-    }
-
-    __device__ __forceinline__ void write(const Tile& tile) const {
-#pragma unroll
-        for (int i = 0; i < EACH; ++i)
-            at(threadIdx.x * EACH + i) = make_int4(tile.v[4 * i], tile.v[4 * i + 1], tile.v[4 * i + 2], tile.v[4 * i + 3]);
-    }
-};
-
-// A block draws tiles in ascending order and does them in that order, so the first tile that is not done waits for none.
-// Whoever ends last leaves words and counts as zero, as they came.
-extern "C" __global__ void __launch_bounds__(THREADS, 1280 / THREADS)
-scan_ring(const int* __restrict__ x, int* __restrict__ y, unsigned long long* words, int* counts, int n, int tiles) {
-    __shared__ int4 shared[2][TILE / 4];
-    __shared__ int shared_first, shared_drawn, shared_before, shared_done;
-    if (threadIdx.x == 0) {
-        shared_first = atomicAdd(counts, 1);
-        shared_drawn = atomicAdd(counts, 1);
-    }
-    __syncthreads();
-    int tile = shared_first, next = shared_drawn;
-    Slot{shared[0]}.fetch(x, tile, tiles, n);
-    for (int turn = 0; tile < tiles; turn ^= 1) {
-        const Slot slot{shared[turn]};
-        int drawn = 0;
-        if (threadIdx.x == 0) drawn = atomicAdd(counts, 1);  // for the turn after the next
-        Slot{shared[turn ^ 1]}.fetch(x, next, tiles, n);      // each thread where it read itself, to store it
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
-        __syncthreads();
-        Tile values;
-        slot.read(values);
-        int before = values.sum();
-        const int total = before_in_block(before);
-        if (threadIdx.x < 32) {
-            if (threadIdx.x == 0 && tile > 0) publish(words + tile, OWN, total);
-            const int sum = tile > 0 ? look_back(words, tile) : 0;
-            if (threadIdx.x == 0) {
-                publish(words + tile, PREFIX, sum + total);
-                shared_before = sum;
-                shared_drawn = drawn;
-            }
-        }
-        __syncthreads();
-        values.scan(shared_before + before);
-        slot.write(values);
-        const int done = tile;
-        tile = next, next = shared_drawn;
-        __syncthreads();
-        slot.store(y, done, n);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        shared_done = atomicAdd(counts + 1, 1);
-        __threadfence();
-    }
-    __syncthreads();
-    if (shared_done != static_cast<int>(gridDim.x) - 1) return;
-    for (int t = threadIdx.x; t < tiles; t += THREADS) words[t] = 0;
-    if (threadIdx.x < 2) counts[threadIdx.x] = 0;
-}
-#endif  // WAY 2 or 3
 
 #else
 
@@ -385,4 +271,4 @@ add_sums(int* __restrict__ y, const int* __restrict__ sums, int n) {
 }
 
 #endif  // WAY 0 or 1
-#endif  // WAY 2, 3 or another
+#endif  // WAY 2 or another

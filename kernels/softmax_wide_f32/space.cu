@@ -17,9 +17,8 @@
 //            6: as 5 with one row on its way, and two blocks on a multiprocessor
 //            7, 8: as 5 and 6, and parts are told by st.async, which each block's barrier in shared memory counts: a barrier of
 //               the cluster would first wait for the stores of the row before
-//            9, 10: as 7 and 8, and a place of the ring is filled anew as soon as it is read, by a row that was drawn a
-//               row earlier than with 7: loads wait neither for exponentials nor for the exchange. With 9, four blocks of 32 thousand
-//               columns can keep a row of 128 thousand, with one row on its way
+//            9: as 8, and each load of the next row follows a store of this one: memory is asked for both in turn
+//   FAST     1: powers by the multiprocessor's own power of two, whose exponent is rounded once more
 //   HINT     1, with WAY 7 and above: what is stored is among the first to leave the level-2 cache (what is loaded would need
 //            a cache policy, which a trial's screen leaves to a reviewer)
 //   BACK     1: the quotients' blocks take rows and chunks from the end, which was read last and may still be in the cache
@@ -28,6 +27,14 @@ constexpr int WARPS = THREADS / 32;
 
 __device__ __forceinline__ float lowest() {
     return __int_as_float(0xff800000);  // minus infinity
+}
+
+// exp(distance), of a distance that is not above zero; what is below the smallest normal float may be zero.
+__device__ __forceinline__ float power(float distance) {
+    if constexpr (FAST == 0) return expf(distance);
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(distance * 1.4426950408889634f));
+    return result;
 }
 
 template <int WIDTH>
@@ -118,7 +125,7 @@ __device__ __forceinline__ Part part_of(const float* row, int first, int last) {
 #pragma unroll
         for (int f = 0; f < FLIGHT; ++f)
 #pragma unroll
-            for (int e = 0; e < WIDTH; ++e) more.sum += expf(v[f][e] - from);
+            for (int e = 0; e < WIDTH; ++e) more.sum += power(v[f][e] - from);
         p.join(more.maximum, more.sum);
     });
     return join_block(p);
@@ -133,7 +140,7 @@ __device__ __forceinline__ void write(const float* row, float* to, int first, in
             if (column + f * THREADS * WIDTH >= last) continue;
             float quotients[WIDTH];
 #pragma unroll
-            for (int e = 0; e < WIDTH; ++e) quotients[e] = expf(v[f][e] - p.maximum) * scale;
+            for (int e = 0; e < WIDTH; ++e) quotients[e] = power(v[f][e] - p.maximum) * scale;
             put<WIDTH>(to + column + f * THREADS * WIDTH, quotients);
         }
     });
@@ -206,7 +213,7 @@ __device__ __forceinline__ void sums_of_rows(const float* __restrict__ x, const 
 #pragma unroll
         for (int f = 0; f < FLIGHT; ++f)
 #pragma unroll
-            for (int e = 0; e < WIDTH; ++e) p.sum += expf(v[f][e] - from);
+            for (int e = 0; e < WIDTH; ++e) p.sum += power(v[f][e] - from);
     });
     p = join_block(p);
     if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = make_float2(maximum, p.sum);
@@ -283,7 +290,7 @@ __device__ __forceinline__ Part powers(float (&v)[KEPT][WIDTH]) {
 #pragma unroll
     for (int f = 0; f < KEPT; ++f)
 #pragma unroll
-        for (int e = 0; e < WIDTH; ++e) own.sum += v[f][e] = expf(v[f][e] - from);
+        for (int e = 0; e < WIDTH; ++e) own.sum += v[f][e] = power(v[f][e] - from);
     own.sum = warp_sum(own.sum);
     return own;
 }
@@ -293,20 +300,6 @@ __device__ __forceinline__ Part join_parts(const float2* parts) {
     constexpr int EACH = (MOST * WARPS + 31) / 32;
     const int count = gridDim.x * WARPS;
     Part p = {lowest(), 0.f};
-#if WAY >= 9
-    // read twice: what is kept would take the registers of the row
-#pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-        const int at = threadIdx.x % 32 + 32 * i;
-        p.maximum = fmaxf(p.maximum, at < count ? parts[at].x : lowest());
-    }
-    p.maximum = warp_maximum(p.maximum);
-#pragma unroll 2
-    for (int at = threadIdx.x % 32; at < count; at += 32) {
-        const float2 told = parts[at];
-        p.sum += told.y * (told.x == lowest() ? 0.f : expf(told.x - p.maximum));
-    }
-#else
     float2 told[EACH];
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
@@ -316,8 +309,7 @@ __device__ __forceinline__ Part join_parts(const float2* parts) {
     }
     p.maximum = warp_maximum(p.maximum);
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) p.sum += told[i].y * (told[i].x == lowest() ? 0.f : expf(told[i].x - p.maximum));
-#endif
+    for (int i = 0; i < EACH; ++i) p.sum += told[i].y * (told[i].x == lowest() ? 0.f : power(told[i].x - p.maximum));
     p.sum = warp_sum(p.sum);
     return p;
 }
@@ -336,9 +328,10 @@ struct Share {
 
     __device__ __forceinline__ bool has(int f) const { return first + f * APART < last; }
 
-    // The quotients, from powers of distances to the warp's maximum.
-    __device__ __forceinline__ void write(float* row, float (&v)[KEPT][WIDTH], Part own, Part whole) const {
-        const float scale = expf(own.maximum - whole.maximum) / whole.sum;
+    // The quotients, from powers of distances to the warp's maximum; `then` follows each store.
+    template <class Then>
+    __device__ __forceinline__ void write(float* row, float (&v)[KEPT][WIDTH], Part own, Part whole, Then then) const {
+        const float scale = power(own.maximum - whole.maximum) / whole.sum;
         float* to = row + first;
 #pragma unroll
         for (int f = 0; f < KEPT; ++f) {
@@ -346,6 +339,7 @@ struct Share {
 #pragma unroll
             for (int e = 0; e < WIDTH; ++e) v[f][e] *= scale;
             put_last<WIDTH>(to + f * APART, v[f]);
+            then(f);
         }
     }
 };
@@ -373,7 +367,7 @@ __device__ __forceinline__ void row_in_cluster(const float* __restrict__ x, floa
     if (lane < gridDim.x) tell(place_in(lane, shared_address(parts + blockIdx.x * WARPS + threadIdx.x / 32)), own);
     arrive_in_cluster();
     wait_for_cluster();
-    share.write(y + start, v, own, join_parts(parts));
+    share.write(y + start, v, own, join_parts(parts), [](int) {});
 }
 
 KERNEL cluster_any(const float* __restrict__ x, float* __restrict__ y, int cols) { row_in_cluster<1>(x, y, cols); }
@@ -383,7 +377,8 @@ KERNEL cluster_vectors(const float* __restrict__ x, float* __restrict__ y, int c
 #endif
 
 #if WAY >= 5
-constexpr int AHEAD = WAY % 2 == 1 && CHUNK <= 16384 ? 3 : 1;  // rows on their way
+constexpr int RESIDENT = WAY == 5 || WAY == 7 ? 1 : 2;  // blocks of a multiprocessor
+constexpr int AHEAD = RESIDENT == 1 ? 3 : 1;              // rows on their way
 
 // A block's barrier waits for one arrival, its own, and for so many bytes that are told to it.
 __device__ __forceinline__ void prepare(unsigned barrier) {
@@ -431,6 +426,10 @@ __device__ __forceinline__ void read_back(unsigned from, float* v) {
         for (int e = 0; e < WIDTH; ++e) asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[e]) : "r"(from + 4 * e) : "memory");
 }
 
+__device__ __forceinline__ void commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too: they are counted
+}
+
 // A thread copies, and reads, its own values alone: no barrier is needed for them. `slot`: of this thread's first.
 template <int WIDTH>
 __device__ __forceinline__ void fetch(unsigned slot, const float* x, int row, int rows, int cols, Share<WIDTH> share) {
@@ -441,10 +440,9 @@ __device__ __forceinline__ void fetch(unsigned slot, const float* x, int row, in
         for (int f = 0; f < S::KEPT; ++f)
             if (share.has(f)) copy<WIDTH>(slot + 4 * f * S::APART, from + f * S::APART);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too: they are counted
+    commit();
 }
 
-#if WAY < 9
 constexpr bool COUNTED = WAY >= 7;  // parts are told by st.async
 
 // A cluster's first AHEAD rows are given; each row it does draws one more. So many are drawn as there are rows, and
@@ -516,140 +514,24 @@ __device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, flo
             arrive_in_cluster();
             wait_for_cluster();
         }
-        const int row = coming[0];
+        float* to = y + static_cast<long long>(coming[0]) * cols;
 #pragma unroll
         for (int a = 1; a < AHEAD; ++a) coming[a - 1] = coming[a];
-        coming[AHEAD - 1] = AHEAD * gridDim.y + drawn[turn];
-        fetch(values, x, coming[AHEAD - 1], rows, cols, share);
-        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(parts[turn]));
-    }
-}
-
-#else
-
-template <int COUNT>
-__device__ __forceinline__ void wait_for_all_but() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
-}
-
-// One of FLIGHT pieces of a row, which is a group of copies: this thread's next WIDTH * LOADS values of the row.
-template <int WIDTH>
-__device__ __forceinline__ void fetch_piece(int piece, unsigned slot, const float* x, int row, int rows, int cols,
-                                            Share<WIDTH> share) {
-    using S = Share<WIDTH>;
-    constexpr int LOADS = S::KEPT / FLIGHT;
-    const float* from = x + (static_cast<long long>(row) * cols + share.first);
-    if (row < rows) {
-#pragma unroll
-        for (int f = piece * LOADS; f < (piece + 1) * LOADS; ++f)
-            if (share.has(f)) copy<WIDTH>(slot + 4 * f * S::APART, from + f * S::APART);
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// The row in `slot` comes to registers piece by piece, and the next one takes its place: a piece is asked for when the one
-// behind it has been read. So AHEAD * FLIGHT pieces are on their way when this begins and when it ends.
-template <int WIDTH>
-__device__ __forceinline__ void turn_over(float (&v)[Share<WIDTH>::KEPT][WIDTH], unsigned slot, const float* x, int next,
-                                          int rows, int cols, Share<WIDTH> share) {
-    using S = Share<WIDTH>;
-    constexpr int LOADS = S::KEPT / FLIGHT;
-#pragma unroll
-    for (int piece = 0; piece < FLIGHT; ++piece) {
-        if (piece == 0) wait_for_all_but<AHEAD * FLIGHT - 1>();
-        else wait_for_all_but<AHEAD * FLIGHT - 2>();
-#pragma unroll
-        for (int f = piece * LOADS; f < (piece + 1) * LOADS; ++f) {
-#pragma unroll
-            for (int e = 0; e < WIDTH; ++e) v[f][e] = lowest();
-            if (share.has(f)) read_back<WIDTH>(slot + 4 * f * S::APART, v[f]);
-        }
-        if (piece > 0) fetch_piece(piece - 1, slot, x, next, rows, cols, share);
-    }
-    fetch_piece(FLIGHT - 1, slot, x, next, rows, cols, share);
-}
-
-// What blocks tell each other of a row, by turn. A set is written again by who has met, by the other set, all that read it.
-struct Exchange {
-    float2 parts[2][MOST * WARPS];
-    unsigned long long barriers[3];  // of two turns, and of the beginning
-    int drawn[3];
-};
-
-// A cluster's first row is given, AHEAD more are drawn while it comes, and each row it does draws one more. So many are
-// drawn as there are rows, and AHEAD for each cluster; who draws the last one leaves the count at zero.
-template <int WIDTH>
-__device__ __forceinline__ void rows_in_cluster(const float* __restrict__ x, float* __restrict__ y, int* tickets,
-                                                int rows, int cols) {
-    using S = Share<WIDTH>;
-    static_assert(FLIGHT > 1, "a piece is asked for behind another one");
-    constexpr int BARRIERS = sizeof(float2) * 2 * MOST * WARPS, DRAWN = BARRIERS + 24;  // bytes from the beginning
-    extern __shared__ float4 ring[];  // AHEAD slots of CHUNK values
-    __shared__ Exchange exchange;
-    const unsigned own_exchange = shared_address(&exchange);
-    if (threadIdx.x == 0) {
-#pragma unroll
-        for (int b = 0; b < 3; ++b) prepare(own_exchange + BARRIERS + 8 * b);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        expect(own_exchange + BARRIERS + 16, sizeof(int));
-    }
-    arrive_in_cluster();
-    const S share(cols);
-    const unsigned first_slot = shared_address(ring) + 4 * WIDTH * threadIdx.x;
-    int coming[AHEAD + 1];  // in ascending order, here and at all times
-    coming[0] = blockIdx.y;
-#pragma unroll
-    for (int p = 0; p < FLIGHT; ++p) fetch_piece(p, first_slot, x, coming[0], rows, cols, share);
-    const bool draws = blockIdx.x == 0 && threadIdx.x < 32;
-    int ticket = 0;
-    if (draws && threadIdx.x == 0) ticket = atomicAdd(tickets, AHEAD);
-    wait_for_cluster();  // all blocks have begun, so that their shared memory is there
-    if (draws) {
-        ticket = __shfl_sync(0xffffffffu, ticket, 0);
-        if (threadIdx.x < gridDim.x) {
-            const unsigned there = place_in(threadIdx.x, own_exchange);
-            tell_counted(there + DRAWN + 8, there + BARRIERS + 16, ticket);
+        const int next = coming[AHEAD - 1] = AHEAD * gridDim.y + drawn[turn];
+        if constexpr (WAY == 9) {
+            const float* from = x + (static_cast<long long>(next) * cols + share.first);
+            share.write(to, v, own, join_parts(parts[turn]), [&](int f) {
+                if (next < rows) copy<WIDTH>(values + 4 * f * S::APART, from + f * S::APART);
+            });
+            commit();
+        } else {
+            fetch(values, x, next, rows, cols, share);
+            share.write(to, v, own, join_parts(parts[turn]), [](int) {});
         }
     }
-    wait_for_bytes(own_exchange + BARRIERS + 16, 0);
-#pragma unroll
-    for (int a = 1; a <= AHEAD; ++a) coming[a] = gridDim.y + exchange.drawn[2] + a - 1;
-#pragma unroll
-    for (int a = 1; a < AHEAD; ++a)
-#pragma unroll
-        for (int p = 0; p < FLIGHT; ++p) fetch_piece(p, first_slot + 4 * a * CHUNK, x, coming[a], rows, cols, share);
-    unsigned parity = 0;  // of the two barriers' phases: one after the other completes
-    for (int turn = 0, slot = 0; coming[0] < rows; turn ^= 1, slot = slot + 1 == AHEAD ? 0 : slot + 1) {
-        if (draws && threadIdx.x == 0) ticket = atomicAdd(tickets, 1);
-        float v[S::KEPT][WIDTH];
-        turn_over<WIDTH>(v, first_slot + 4 * slot * CHUNK, x, coming[AHEAD], rows, cols, share);
-        const Part own = powers(v);
-        const unsigned barrier = BARRIERS + 8 * turn;
-        if (threadIdx.x == 0) expect(own_exchange + barrier, gridDim.x * WARPS * sizeof(float2) + sizeof(int));
-        if (draws) {
-            ticket = __shfl_sync(0xffffffffu, ticket, 0);
-            if (threadIdx.x == 0 && ticket == rows + AHEAD * gridDim.y - 1) *tickets = 0;
-        }
-        // lane b tells block b of this warp's part, and of a row that was drawn
-        if (threadIdx.x % 32 < gridDim.x) {
-            const unsigned there = place_in(threadIdx.x % 32, own_exchange);
-            const int part = (turn * MOST + blockIdx.x) * WARPS + threadIdx.x / 32;
-            tell_counted(there + static_cast<unsigned>(sizeof(float2)) * part, there + barrier, own);
-            if (draws) tell_counted(there + DRAWN + 4 * turn, there + barrier, ticket);
-        }
-        wait_for_bytes(own_exchange + barrier, parity);
-        parity ^= turn;
-        const int row = coming[0];
-#pragma unroll
-        for (int a = 0; a < AHEAD; ++a) coming[a] = coming[a + 1];
-        coming[AHEAD] = gridDim.y + exchange.drawn[turn];
-        share.write(y + static_cast<long long>(row) * cols, v, own, join_parts(exchange.parts[turn]));
-    }
-    wait_for_all_but<0>();  // empty groups, or none
 }
-#endif
 
-#define RING extern "C" __global__ void __launch_bounds__(THREADS, WAY % 2 == 0 ? 2 : 1)
+#define RING extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 
 RING ring_any(const float* __restrict__ x, float* __restrict__ y, int* tickets, int rows, int cols) {
     rows_in_cluster<1>(x, y, tickets, rows, cols);

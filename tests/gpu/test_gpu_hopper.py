@@ -55,7 +55,7 @@ def test_configurations_that_only_this_card_has_are_valid(name, card, tmp_path):
             assert isinstance(outcome, Validated), f"{parameters}: {outcome}"
 
 
-@pytest.mark.parametrize("way", [5, 6, 7, 8, 9, 10])
+@pytest.mark.parametrize("way", [5, 6, 7, 8, 9])
 def test_clusters_that_stay_draw_more_rows_than_they_were_given(way, card, tmp_path):
     from mutation import Family
 
@@ -63,10 +63,12 @@ def test_clusters_that_stay_draw_more_rows_than_they_were_given(way, card, tmp_p
     chosen = [c for c in space.configurations if c["WAY"] == way]
     if not chosen:
         pytest.skip(f"{card.device.arch} has no clusters")
-    # 66 clusters of two blocks, or twice as many, have three rows or one to begin with; rows ragged and whole vectors
+    chosen = chosen[:: max(1, len(chosen) // SPREAD)]
+    # 66 clusters of two blocks, or twice as many, have three rows or one to begin with; rows ragged and whole vectors,
+    # and of one block, where `st.async` would end a kernel that has no cluster
     cases = [
         Case(name=f"rows_of_{cols}", kind="correctness", dimensions={"rows": 300, "cols": cols}, seed=cols)
-        for cols in (20_002, 20_004)
+        for cols in (20_002, 20_004, 9_001)
     ]
     with ExitStack() as stack:
         family = Family("softmax_wide_f32", tmp_path, stack, Protocol(), "cuda")

@@ -32,8 +32,8 @@ QUICK: dict[str, tuple[dict[str, int] | None, ...]] = {
         {"GROUP": 256, "ROWS": 1, "VEC": 4, "ONLINE": 2, "FLIGHT": 1, "SPLIT": 4},
     ),
     "softmax_wide_f32": (
-        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1, "HINT": 0},
-        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 3, "BACK": 1, "HINT": 0},
+        {"THREADS": 128, "VEC": 1, "FLIGHT": 1, "CHUNK": 2048, "WAY": 1, "BACK": 1, "HINT": 0, "FAST": 1},
+        {"THREADS": 128, "VEC": 2, "FLIGHT": 1, "CHUNK": 2048, "WAY": 3, "BACK": 1, "HINT": 0, "FAST": 0},
     ),
     "matmul_f16": (
         None,
@@ -137,10 +137,6 @@ FURTHER: dict[str, tuple[str, str, dict[str, int]]] = {
     "a window of 128 tiles": (
         "scan_i32", "many_tiles",
         {"THREADS": 128, "ITEMS": 4, "STAGED": 1, "WAY": 2, "WINDOW": 128},
-    ),
-    "blocks that stay, with a tile on its way": (
-        "scan_i32", "many_tiles",
-        {"THREADS": 128, "ITEMS": 8, "STAGED": 1, "WAY": 3, "WINDOW": 32},
     ),
     "Welford's parts of rows that are kept": (
         "layernorm_residual_f32", "far_from_zero",

@@ -53,19 +53,23 @@ def alone(plan: LaunchPlan, clusters: int) -> LaunchPlan:
     """The plan without clusters, and so few of those that stay that they draw rows."""
     content = msgspec.to_builtins(plan)
     for variant in content["variants"]:
+        # rows of one block, which have no cluster on a card, are what this looks at
+        variant["when"] = re.sub(r" and cols > \d+$", "", variant["when"])
         for launch in variant["launches"]:
             if launch.pop("cluster", None) and launch["entry"].startswith("ring"):
                 launch["grid"] = [launch["grid"][0], f"min(rows, {clusters})", "1"]
     return msgspec.convert(content, LaunchPlan)
 
 
-@pytest.mark.parametrize(("way", "hint"), [(4, 0), (5, 0), (6, 0), (7, 0), (8, 1), (9, 0), (10, 0), (10, 1)])
-def test_a_wide_softmax_in_clusters_of_one_block_is_valid(way: int, hint: int) -> None:
+@pytest.mark.parametrize(
+    ("way", "hint", "fast"), [(4, 0, 0), (5, 0, 0), (6, 0, 1), (7, 0, 0), (8, 1, 0), (9, 0, 0), (9, 1, 1)]
+)
+def test_a_wide_softmax_in_clusters_of_one_block_is_valid(way: int, hint: int, fast: int) -> None:
     family = Family("softmax_wide_f32", checks="all")
     space = read_space(CLONE / "kernels/softmax_wide_f32/space.yaml", HOPPER)
     # the space's own have more shared memory than the `cpu` device gives a block
-    small = {"THREADS": 256, "VEC": 4, "FLIGHT": 8, "CHUNK": 8192, "WAY": way, "BACK": 0, "HINT": hint}
-    plan = alone(space.plan(small), 2 if way % 2 == 0 else 1)
+    small = {"THREADS": 256, "VEC": 4, "FLIGHT": 8, "CHUNK": 8192, "WAY": way, "BACK": 0, "HINT": hint, "FAST": fast}
+    plan = alone(space.plan(small), 2 if way in (6, 8, 9) else 1)
     subject = family.subject(of_one_block(space.source(small).decode()).encode(), plan)
     judge = family.judge(family.small, 0)
     outcome = judge.judge_subject(digest(repr(small).encode()), subject, judge.cases)
