@@ -154,6 +154,12 @@ PARTS: tuple[Part, ...] = (
     Part("cold_graph_variants", "{python} tests/bench/cold_graph_variants.py", 20, needs=("cupti",)),
     Part("cold_trains", "{python} tests/bench/cold_trains.py", 20, needs=("cupti",)),
     Part("launch_gaps", "{python} tests/bench/launch_gaps.py", 20, needs=("cupti",)),
+    Part("copies", "{python} tests/bench/copies_on_gpu.py", 20, (
+        Figure("copy of 128 MiB by plain blocks, us", r"^best plain: ([\d.]+) us"),
+        Figure("by blocks that stay, us", r"^best staying: ([\d.]+) us"),
+        Figure("by bulk copies, us", r"^best bulk: ([\d.]+) us"),
+        Figure("configurations that copied wrongly", r"^(\d+) of \d+ configurations copied wrongly", most=0),
+    )),
     Part("beats_compiler", _COMPARED + "--set stop=beats_compiler", 60, (
         _SPEEDUP, Figure("stopped by", r"stopped: (\w+)"),
     ), needs=("torch", "snakemake")),

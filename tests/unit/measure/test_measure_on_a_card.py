@@ -178,6 +178,8 @@ LINES = {
                       "0.5 % slower is told, of 100", 12.0),
                      ("  the 95 % interval holds, share of draws       0.967   asked: 0.92 to 0.975",
                       "95 % interval holds", 0.967)],
+    "copies": [("best plain: 65.60 us, 512 threads, 4 floats, 4 loads", "copy of 128 MiB by plain blocks, us", 65.6),
+               ("2 of 174 configurations copied wrongly", "configurations that copied wrongly", 2.0)],
     "beats_compiler": [("  INCONCLUSIVE; stopped: beats_compiler", "stopped by", "beats_compiler")],
 }  # fmt: skip
 
