@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltrial.evidence.applied import application_problems
-from kerneltrial.evidence.confirmed import Beside
+from kerneltrial.evidence.measured_as import Beside
 from kerneltrial.measure.application import end_to_end, order
 from kerneltrial.records.application import ApplicationRun, ApplicationRuns, EndToEndAsked
 from kerneltrial.records.protocol import Protocol
@@ -17,20 +17,39 @@ RUNS = tuple(
 )
 
 
-def problems(told=None, runs=RUNS, binary="winner's"):
+KERNELS = {"baseline": {"binary": "b", "plan": {"of": "baseline"}}, "winner": {"binary": "w", "plan": {"of": "winner"}}}
+KEY = {
+    "application": builtins(ASKED),
+    "files": {"app/app.py": "1" * 64},
+    "kernels": list(KERNELS.values()),
+    "device": {"name": "H200"},
+}
+LOCK = {
+    "asked": {"end_to_end": builtins(ASKED)},
+    "protocol": builtins(Protocol()),
+    "files": {"app/app.py": "1" * 64, "baseline.cu": "2" * 64},
+    "device": {"name": "H200"},
+}
+
+
+def beside(measured, lock):
+    return Beside(
+        measured=measured, lock=lock, floors={}, kernels={"w": KERNELS["winner"]}, baseline=KERNELS["baseline"]
+    )
+
+
+def problems(told=None, runs=RUNS, **of):
     stored = ApplicationRuns(runs=runs)
-    lock = {"asked": {"end_to_end": builtins(ASKED)}, "protocol": builtins(Protocol())}
-    entry = Entry(key={"kernels": [{"binary": "baseline's"}, {"binary": binary}]}, value=builtins(stored))
-    beside = Beside(measured={"0" * 64: entry}, lock=lock, floors={}, binaries={"w": "winner's"})
+    entry = Entry(key={**KEY, **of}, value=builtins(stored))
     right = builtins(end_to_end(ApplicationRuns(runs=RUNS), ASKED, 0.95, "0" * 64))
     body = {"outcome": {"winner": "w"}, "end_to_end": {**right, **(told or {})}}
-    return list(application_problems(body, beside))
+    return list(application_problems(body, beside({"0" * 64: entry}, LOCK)))
 
 
 def test_evidence_that_follows_is_not_named():
     assert problems() == []
     unrun = {"outcome": {"winner": "w"}, "end_to_end": {"state": "none", "why": "not asked"}}
-    assert not list(application_problems(unrun, Beside(measured={}, lock={"asked": {}}, floors={}, binaries={})))
+    assert not list(application_problems(unrun, beside({}, {"asked": {}})))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +59,11 @@ def test_evidence_that_follows_is_not_named():
         ({"told": {"processes": 50}}, "not what follows"),
         ({"runs": RUNS[:8]}, "not all of the runs"),
         ({"runs": RUNS[2:] + RUNS[:2]}, "in their order"),
-        ({"binary": "another's"}, "another kernel than the winner"),
+        ({"kernels": [KERNELS["baseline"], {"binary": "another's", "plan": {}}]}, "another kernel than the winner"),
+        ({"kernels": [{**KERNELS["baseline"], "plan": {}}, KERNELS["winner"]]}, "another kernel than the baseline"),
+        ({"application": {**builtins(ASKED), "invocations": 2}}, "of another application"),
+        ({"files": {"app/app.py": "3" * 64}}, "of another application"),
+        ({"device": {"name": "L4"}}, "another device"),
     ],
 )
 def test_what_was_changed_is_named(changes, words):

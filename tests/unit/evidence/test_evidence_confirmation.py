@@ -8,6 +8,7 @@ import pytest
 
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.derived import derived_figures
+from kerneltrial.inputs.holdout import sealed_seed
 from kerneltrial.measure.confirm import figures
 from kerneltrial.measure.roofline import under_floor
 from kerneltrial.measure.rounds import case_latency
@@ -26,8 +27,11 @@ from kerneltrial.store.measurements import Measurements
 
 CASES = ("square", "wide")
 WINNER, BINARY = "a" * 64, "b" * 64
+BASELINE = {"binary": "baseline", "plan": {}}
+SALT = b"salt"
 FLOORS = {"square": Floor(floor_us=2.0, bound="fp32", assumes="ordinary units")}
 PROTOCOL = Protocol()
+CONDITIONS = {"protocol": builtins(PROTOCOL), "device": {"name": "H200"}, "contract": {"name": "product"}}
 
 
 class Drawn(Record):
@@ -48,7 +52,15 @@ def process(case: str, number: int, spread: float) -> Samples:
 
 
 def key(case: str, role: str, binary: str = BINARY) -> dict[str, Any]:
-    return {"case": {"name": case}, "role": role, "samples": {"binary": binary, "plan": {}}}
+    seed = 1 if role == "search" else sealed_seed(SALT, f"confirmation {WINNER} {case}")
+    return {
+        "case": {**of_lock(case), "seed": seed}, "role": role, "samples": {"binary": binary, "plan": {}},
+        "beside": BASELINE, "clock": "graph", **CONDITIONS,
+    }  # fmt: skip
+
+
+def of_lock(case: str) -> dict[str, Any]:
+    return {"name": case, "kind": "performance", "dimensions": {"n": 1}, "seed": 1}
 
 
 def baseline_of(store: Measurements) -> dict[str, Any]:
@@ -80,6 +92,8 @@ def trial(
 ) -> dict[str, Envelope]:
     """The records of a trial that confirmed its winner in so many processes; `faults` are of one timed launch."""
     store = Measurements(folder / "measurements")
+    (folder / "private").mkdir(parents=True)
+    (folder / "private" / "holdout-salt").write_bytes(SALT)
     stored = {
         case: [
             store.once(
@@ -107,10 +121,15 @@ def trial(
     confirmation = Confirmation(outcome=outcome, vendors=found.vendors, vendors_absent=found.vendors_absent)
     bodies = {
         "lock": {
-            "protocol": builtins(PROTOCOL),
-            "cases": {"cases": [{"name": name, "kind": "performance"} for name in CASES]},
+            **CONDITIONS,
+            "cases": {"cases": [of_lock(name) for name in CASES]},
         },
-        "qualify": {"performance": {**baseline_of(store), "floors": builtins(floors)}},
+        "qualify": {
+            "performance": {**baseline_of(store), "floors": builtins(floors)},
+            "baseline": {"ptx": "p", "cubin": {"digest": BASELINE["binary"]}},
+            "baseline_plan": BASELINE["plan"],
+        },
+        "propose": {"attempts": [{"state": "proposed", "candidate": {"id": WINNER, "plan": {}}}]},
         "build": {"candidates": [{"state": "built", "candidate": WINNER, "ptx": "p", "cubin": {"digest": BINARY}}]},
         "time": {"candidates": [timed_of(store, floors)]},
         "confirm": builtins(confirmation),
@@ -120,7 +139,7 @@ def trial(
         f"{stage}.json": Envelope(
             schema_version=1,
             stage=stage,
-            iteration=int(stage in ("build", "time")),
+            iteration=int(stage in ("propose", "build", "time")),
             made_from=made_from,
             body=body,
             sha256="0" * 64,
@@ -263,19 +282,68 @@ def test_a_case_that_was_left_out_is_seen(tmp_path):
     assert "is of the cases square, the lock's performance cases are square, wide" in problem
 
 
-@pytest.mark.parametrize("which", ["process", "kernel", "case"])
-def test_samples_of_something_else_are_seen(tmp_path, which):
-    """The digest is right, the samples are whole, and they are not those that the record says that they are."""
-    records = trial(tmp_path)
+def point(records, tmp_path, stage: str, other: dict[str, Any]) -> list[str]:
+    """What is said of a record whose samples are the same figures, stored as those of something else."""
     store = Measurements(tmp_path / "measurements")
-    named = records["confirm.json"].body["outcome"]["cases"][0]["samples"]
-    if which == "process":
-        named[1] = named[0]
+    number = {"qualify": -1, "time": -2, "confirm": 1}[stage]
+    name = store.once(other, lambda: Drawn(samples=process("square", number, 1e-4 * (number > 0))), Drawn).digest
+    body = records[f"{stage}.json"].body
+    if stage == "confirm":
+        body["outcome"]["cases"][0]["samples"][1] = name
+    elif stage == "time":
+        body["candidates"][0]["cases"][0]["samples"] = name
     else:
-        other = key("wide", "confirmation 1") if which == "case" else key("square", "confirmation 1", "c" * 64)
-        named[1] = store.once(other, lambda: Drawn(samples=process("square", 1, 1e-4)), Drawn).digest
-    problems = list(derived_figures(tmp_path, records))
-    assert any("is not that of process 1 of the winner on case square" in line for line in problems)
+        body["performance"]["samples"]["square"] = name
+    return list(derived_figures(tmp_path, records))
+
+
+OTHERS = {
+    "kernel": {"samples": {"binary": "c" * 64, "plan": {}}},
+    "plan": {"samples": {"binary": BINARY, "plan": {"variants": []}}},
+    "baseline": {"beside": {"binary": "slower", "plan": {}}},
+    "plan of the baseline": {"beside": {"binary": "baseline", "plan": {"variants": []}}},
+    "role": {"role": "choice of a clock"},
+    "clock": {"clock": "events"},
+    "case": {"case": of_lock("tall")},
+    "shape": {"case": {**of_lock("square"), "dimensions": {"n": 2}}},
+    "values": {"case": {**of_lock("square"), "seed": 3}},
+    "protocol": {"protocol": builtins(Protocol(rounds=10))},
+    "card": {"device": {"name": "L4"}},
+    "contract": {"contract": {"name": "sum"}},
+}
+
+
+@pytest.mark.parametrize("which", OTHERS)
+@pytest.mark.parametrize(
+    ("stage", "role", "words"),
+    [
+        ("confirm", "confirmation 1", "process 1 of the winner on case square"),
+        ("time", "search", f"candidate {WINNER[:12]} on case square"),
+        ("qualify", "search", "the baseline on case square"),
+    ],
+)
+def test_samples_of_something_else_are_seen(tmp_path, stage, role, words, which):
+    """Digest and figures are right, the samples are whole, and they are not those that the record says they are."""
+    records = trial(tmp_path)
+    binary = BASELINE["binary"] if stage == "qualify" else BINARY
+    (problem,) = point(records, tmp_path, stage, {**key("square", role, binary), **OTHERS[which]})
+    assert problem.startswith(f"{stage}.json: measurement ")
+    assert problem.endswith(f" is not that of {words}")
+
+
+def test_a_process_that_counts_twice_is_seen(tmp_path):
+    records = trial(tmp_path)
+    named = records["confirm.json"].body["outcome"]["cases"][0]["samples"]
+    named[1] = named[0]
+    assert any("is not that of process 1 of the winner" in line for line in derived_figures(tmp_path, records))
+
+
+def test_without_the_salt_all_processes_must_have_the_same_values(tmp_path):
+    records = trial(tmp_path)
+    (tmp_path / "private" / "holdout-salt").unlink()
+    assert list(derived_figures(tmp_path, records)) == []
+    (problem,) = point(records, tmp_path, "confirm", {**key("square", "confirmation 1"), **OTHERS["values"]})
+    assert "is not that of process 1" in problem
 
 
 @pytest.mark.parametrize(

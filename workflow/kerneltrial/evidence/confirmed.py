@@ -1,31 +1,20 @@
 """A confirmation is worked out again from the samples that it names, and where it stopped from its protocol."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.alike import same
+from kerneltrial.evidence.measured_as import Beside
 from kerneltrial.measure.confirm import enough, figures
 from kerneltrial.measure.roofline import under_floor
 from kerneltrial.measure.sequential import looks
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
 from kerneltrial.store.canonical import builtins, convert
-from kerneltrial.store.measurements import Entry
 
 _VENDORS = ("vendors", "vendors_absent")
 Drawn = Mapping[str, Sequence[Samples]]
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What a confirmation is held against: measurements by digest, the lock, floors by case, binaries by candidate."""
-
-    measured: Mapping[str, Entry]
-    lock: Mapping[str, Any]
-    floors: Mapping[str, Any]
-    binaries: Mapping[str, str]
 
 
 def confirmation_problems(body: Mapping[str, Any], beside: Beside) -> Iterator[str]:
@@ -44,7 +33,6 @@ def confirmation_problems(body: Mapping[str, Any], beside: Beside) -> Iterator[s
         return
     if any(name not in beside.measured for names in named.values() for name in names):
         return  # named as missing elsewhere
-    yield from _of_another(named, outcome["winner"], beside)
     drawn = {
         case: [convert(Samples, beside.measured[name].value["samples"]) for name in names]
         for case, names in named.items()
@@ -81,17 +69,6 @@ def _found(outcome: Mapping[str, Any], named: Mapping[str, Sequence[str]], besid
     review = {case: builtins(finding) for case, finding in under.items() if finding is not None}
     if not same(outcome.get("review", {}), review):
         yield "review of the confirmation: not what follows from its latencies and the roofline's floors"
-
-
-def _of_another(named: Mapping[str, Sequence[str]], winner: str, beside: Beside) -> Iterator[str]:
-    """Samples of another kernel, case or process than the confirmation says that they are of."""
-    for case, names in named.items():
-        for process, name in enumerate(names):
-            key = beside.measured[name].key
-            said = (key["role"], key["case"]["name"], key["samples"]["binary"])
-            meant = (f"confirmation {process}", case, beside.binaries.get(winner))
-            if said != meant:
-                yield f"measurement {name} is not that of process {process} of the winner on case {case}"
 
 
 def _stopped(drawn: Drawn, protocol: Protocol) -> Iterator[str]:

@@ -7,7 +7,8 @@ from typing import Any
 from kerneltrial.devices.device import Samples
 from kerneltrial.evidence.alike import close, same
 from kerneltrial.evidence.applied import application_problems
-from kerneltrial.evidence.confirmed import Beside, confirmation_problems
+from kerneltrial.evidence.confirmed import confirmation_problems
+from kerneltrial.evidence.measured_as import Beside, foreign_measurements, kernel_of, kernels_of
 from kerneltrial.measure.rounds import case_latency
 from kerneltrial.measure.score import score
 from kerneltrial.measure.statistics import geometric_mean, latency_us
@@ -15,8 +16,10 @@ from kerneltrial.records.counts import Counts
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.roofline import NOT_ASKED, Floor, NoFloor
+from kerneltrial.records.seal import Seal
 from kerneltrial.store.canonical import builtins, convert, decode, digest
 from kerneltrial.store.measurements import Entry
+from kerneltrial.store.signed import Signed
 
 
 def derived_figures(folder: Path, records: Mapping[str, Envelope]) -> Iterator[str]:
@@ -24,6 +27,8 @@ def derived_figures(folder: Path, records: Mapping[str, Envelope]) -> Iterator[s
     beside = _beside(folder, records)
     baseline: Mapping[str, Any] = next((e.body["performance"] for e in records.values() if e.stage == "qualify"), {})
     for path, envelope in records.items():
+        if beside.lock:
+            yield from (f"{path}: {wrong}" for wrong in foreign_measurements(envelope.stage, envelope.body, beside))
         if envelope.stage == "confirm" and beside.lock:
             yield from (f"{path}: {wrong}" for wrong in confirmation_problems(envelope.body, beside))
             yield from (f"{path}: {wrong}" for wrong in application_problems(envelope.body, beside))
@@ -36,13 +41,23 @@ def derived_figures(folder: Path, records: Mapping[str, Envelope]) -> Iterator[s
 
 def _beside(folder: Path, records: Mapping[str, Envelope]) -> Beside:
     bodies = {envelope.stage: envelope.body for envelope in records.values() if envelope.iteration == 0}
-    built = [entry for e in records.values() if e.stage == "build" for entry in e.body["candidates"]]
+    qualified = bodies.get("qualify", {})
     return Beside(
         measured=_measured(folder),
         lock=bodies.get("lock", {}),
-        floors=bodies.get("qualify", {}).get("performance", {}).get("floors", {}),
-        binaries={b["candidate"]: b["cubin"].get("digest", b["ptx"]) for b in built if b["state"] == "built"},
+        floors=qualified.get("performance", {}).get("floors", {}),
+        kernels=kernels_of(records),
+        baseline=kernel_of(qualified["baseline"], qualified["baseline_plan"]) if qualified else {},
+        salt=_salt(folder),
     )
+
+
+def _salt(folder: Path) -> bytes:
+    """The salt, where it is revealed or this is the trial's own folder; that it is the one is looked at elsewhere."""
+    signed, private = Signed(folder), folder / "private" / "holdout-salt"
+    if signed.seal.is_file():
+        return bytes.fromhex(decode(Seal, signed.seal.read_bytes()).salt)
+    return private.read_bytes() if private.is_file() else b""
 
 
 def _measured(folder: Path) -> dict[str, Entry]:
