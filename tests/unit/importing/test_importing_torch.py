@@ -10,7 +10,16 @@ from kerneltrial.commands.importing.conversing import nursery
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'kerneltrial[torch]'")
 PROBLEMS = Path(__file__).parents[2] / "import_problems"
-HEAD = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
+HEAD = """import os
+import torch
+from torch import nn
+
+WORD = os.urandom(4)[0] + 256 * os.urandom(1)[0]
+
+
+class Model(nn.Module):
+    def forward(self, x):
+"""
 TAIL = "\n\n\ndef get_inputs():\n    return [torch.rand(4, 8)]\n\n\ndef get_init_inputs():\n    return []\n"
 
 
@@ -49,6 +58,13 @@ def test_a_folder_of_problems_becomes_trials_and_a_report(tmp_path, monkeypatch,
         ("        raise SystemExit(0)", "ends the process"),
         ("        import os; os._exit(0)", "its process ended"),
         ("        return {'a': x + 1}", "forward gives a dict"),
+        ("        raise KeyboardInterrupt", "it raises KeyboardInterrupt"),
+        ("        open('/tmp/written', 'w')", "PermissionError"),
+        ("        import tempfile; return tempfile.NamedTemporaryFile()", "No such file or directory"),
+        ("        return x * 0 + 5", "the same whatever its inputs are"),
+        ("        return x[:0] * 2", "without elements"),
+        ("        return tuple(x + i for i in range(9))", "9 outputs"),
+        ("        return x * WORD", "another function each time"),
     ],
 )
 def test_what_does_more_than_compute_is_no_problem_of_ours(clean, tmp_path, line, said):
@@ -57,7 +73,13 @@ def test_what_does_more_than_compute_is_no_problem_of_ours(clean, tmp_path, line
     one = problem.imported(clean, path, tmp_path / "out")
     assert isinstance(one, problem.NotImported)
     assert said in one.why
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_chance_that_is_seeded_is_the_same_again(clean, tmp_path):
+    path = tmp_path / "seeded.py"
+    path.write_text(HEAD + "        return x * NUMBER" + TAIL + "\n\nimport random\nNUMBER = random.random()\n")
+    assert isinstance(problem.imported(clean, path, tmp_path / "out"), problem.Imported)
 
 
 def test_names_that_are_missing_are_told(clean, tmp_path):

@@ -5,6 +5,7 @@ says why not. `kerneltrial import report FOLDER` says what came of them, by leve
 """
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import msgspec
 
 from kerneltrial.commands.importing.conversing import nursery, require_torch
 from kerneltrial.commands.importing.problem import Imported, NotImported, imported, name_of
-from kerneltrial.commands.importing.report import NAME, table
+from kerneltrial.commands.importing.report import NAME, listed, table
 from kerneltrial.inputs.problem import InputProblem
+from kerneltrial.store.files import write_atomic
+from kerneltrial.store.printed import printed
 
 
 def run(given: argparse.Namespace, here: Path) -> int:
@@ -26,15 +29,17 @@ def run(given: argparse.Namespace, here: Path) -> int:
     paths = list(_files([here / path for path in given.paths]))
     out = here / given.out
     _check_free(paths, out)
+    _record(out, [])  # what cannot be read or written there shows before the work
     found: list[Imported | NotImported] = []
     with nursery() as opened:
         for path in paths:
             one = imported(opened, path, out)
+            _record(out, [one])
             found.append(one)
-            print(f"{path.name}: {_line(one)}", flush=True)
-    _record(out, found)
+            print(printed(f"{path.name}: {_line(one)}"), flush=True)
     done = sum(isinstance(one, Imported) for one in found)
-    print(f"{done} of {len(found)} imported into {given.out}; next: put candidates in, and `snakemake --cores 1` there")
+    next_ = "; next: put candidates in, and `snakemake --cores 1` there" if done else ""
+    print(f"{done} of {len(found)} imported into {given.out}{next_}")
     return 0 if done else 3
 
 
@@ -52,7 +57,8 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         elif path.is_file():
             yield path
         else:
-            raise InputProblem(f"{path}: there is no such file; name problems, or folders of them")
+            what = "is neither a file nor a folder" if os.path.lexists(path) else "there is no such file"
+            raise InputProblem(f"{path}: {what}; name problems, or folders of them")
 
 
 def _check_free(paths: Sequence[Path], out: Path) -> None:
@@ -62,7 +68,7 @@ def _check_free(paths: Sequence[Path], out: Path) -> None:
         if name in names:
             raise InputProblem(f"{path} and {names[name]} would both be {name}; rename one")
         names[name] = path
-        if (out / name).exists():
+        if os.path.lexists(out / name):
             raise InputProblem(f"{out / name}: is there already; remove it, or name another folder with --out")
     if not paths:
         raise InputProblem("import: no problem was found; name .py files, or folders of them")
@@ -70,8 +76,10 @@ def _check_free(paths: Sequence[Path], out: Path) -> None:
 
 def _record(out: Path, found: Sequence[Imported | NotImported]) -> None:
     """Add to the folder's own list of what was imported."""
-    out.mkdir(parents=True, exist_ok=True)
+    if out.exists() and not out.is_dir():
+        raise InputProblem(f"{out}: is no folder; name another with --out")
     path = out / NAME
-    before = msgspec.json.decode(path.read_bytes(), type=list[Imported | NotImported]) if path.is_file() else []
-    kept = {one.name: one for one in (*before, *found)}
-    path.write_bytes(msgspec.json.format(msgspec.json.encode([kept[name] for name in sorted(kept)]), indent=1) + b"\n")
+    kept = {one.name: one for one in (*(listed(path) if os.path.lexists(path) else ()), *found)}
+    write_atomic(
+        path, msgspec.json.format(msgspec.json.encode([kept[name] for name in sorted(kept)]), indent=1) + b"\n"
+    )

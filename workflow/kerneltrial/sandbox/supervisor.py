@@ -165,7 +165,8 @@ def _become_child(talk: socket.socket, written: int, opening: Opening, means: Me
         os.umask(0o077)
         sys.dont_write_bytecode = True  # the clean process may keep what it compiled; a child keeps nothing
         confine(opening.limits, opening.view, means)
-        code = child.run(opening.function, socket.socket(fileno=_TALK))
+        sock = socket.socket(fileno=_TALK)  # held to the end: where it closes early, a child that frees much is killed
+        code = child.run(opening.function, sock)
     except SystemExit as wanted:
         code = wanted.code if isinstance(wanted.code, int) else 1
     except BaseException:

@@ -7,10 +7,13 @@ from typing import Any
 from kerneltrial.commands.importing.graph import Form, Op, Operand, Shape
 from kerneltrial.commands.importing.messages import Kind, Node, Traced
 from kerneltrial.commands.importing.points import POINTS
+from kerneltrial.commands.importing.shape_rules import follows
 from kerneltrial.inputs.problem import InputProblem
 
 Args = Mapping[str, Any]
 _MOST_ELEMENTS = 1 << 28
+_MOST_HELD = 1 << 29  # of all that the oracle holds: 8 GiB of values and of their errors
+_VIEWS = ("permute", "expand", "slice", "flip")  # of these NumPy makes no copy
 _SAME = ("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "positive")
 
 
@@ -24,10 +27,23 @@ class Building:
         self.ops: dict[str, Op] = {}
         self.alias: dict[str, str] = {}
         self.nodes: dict[str, Node] = {}
+        self.held = 0
+        for taken in traced.given:
+            self._hold(taken.name, taken.shape)
         for one in traced.constants:
             if len(one.values) != math.prod(one.shape):
                 raise InputProblem(f"constant {one.name} has {len(one.values)} values for shape {list(one.shape)}")
             self.put(one.name, "constant", (), one.shape, one.dtype, {"values": one.values})
+
+    def _hold(self, what: str, shape: Shape) -> None:
+        """Count elements that the oracle keeps; raises `InputProblem` where they are too many."""
+        many = math.prod(shape)
+        self.held += many
+        if many > _MOST_ELEMENTS or self.held > _MOST_HELD:
+            raise InputProblem(
+                f"{what} makes {many} elements, {self.held} with those before it; at most {_MOST_ELEMENTS} and "
+                f"{_MOST_HELD} are taken: make its shapes smaller"
+            )
 
     def meant(self, name: str) -> str:
         while name in self.alias:
@@ -46,11 +62,14 @@ class Building:
 
     def add(self, node: Node) -> None:
         if math.prod(node.shape) > _MOST_ELEMENTS:
-            raise InputProblem(f"{node.op} makes {math.prod(node.shape)} elements; at most {_MOST_ELEMENTS} are taken")
+            raise InputProblem(
+                f"{node.op} makes {math.prod(node.shape)} elements; at most {_MOST_ELEMENTS} are taken: make its "
+                "shapes smaller"
+            )
         self.nodes[node.name] = node
         try:
             self._add(node)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError):
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError):
             raise InputProblem(f"{node.op} in this form is not known") from None
 
     def _add(self, node: Node) -> None:
@@ -105,6 +124,14 @@ class Building:
         if not all(key == "fn" or _is_plain(value) for key, value in words.items()):
             raise InputProblem(f"{name}: what says how {form} is done is no number")
         op = Op(name, form, tuple(operands), tuple(shape), kind, words)
+        tensors = [self.shapes[one] for one in operands if isinstance(one, str)]
+        if 0 in op.shape:
+            raise InputProblem(f"{form} makes a tensor without elements, {list(op.shape)}, which is not known")
+        if not follows(op, tensors):
+            held = ", ".join(str(list(one)) for one in tensors) or "nothing"
+            raise InputProblem(f"{form} of {held} to {list(op.shape)} is not known: its shape does not follow")
+        if form not in _VIEWS:
+            self._hold(form, op.shape)
         self.ops[name], self.shapes[name], self.kinds[name] = op, op.shape, kind
         return name
 

@@ -1,13 +1,14 @@
 """The confined child that runs a PyTorch problem: it traces the model, and evaluates it on values that it is handed.
 
 A problem is a file with `Model`, `get_inputs` and `get_init_inputs` (the form of KernelBench, arXiv 2502.10517). Its
-code runs here only: no network, no files but Python's own, limits on time and memory.
+code runs here only: no network, no files but Python's own, none to write, limits on time and memory.
 """
 
 import contextlib
 import math
-import os
+import random
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -29,6 +30,8 @@ from kerneltrial.commands.importing.messages import (
 
 _KINDS = ("float32", "int32", "int64", "bool")
 _CONSTANT_ELEMENTS = 4096
+_LINE = 300  # letters that are told of a fault
+_MOST_OUTPUTS, _MOST_NODES, _MOST_AXES, _MOST_SIZE = 8, 2000, 8, 2**31 - 1  # what the message holds
 _RANDOM = ("bernoulli", "rand", "normal", "dropout", "multinomial", "uniform", "exponential")
 
 
@@ -42,14 +45,13 @@ def prepare() -> None:
         import torch
 
         torch.set_num_threads(1)
-        import torch._decomp
-        import torch.fx.experimental.proxy_tensor
+        decomposed(torch, lambda one: (torch.softmax(one, 0),), [torch.ones(2)])  # what is imported when it is needed
 
 
 def serve(argument: bytes, requests: Any) -> None:
     """The child's function: `argument` is a `Problem`; the first reply is the graph, further ones are values."""
     told = msgspec.msgpack.decode(argument, type=Problem)
-    os.environ["TMPDIR"] = told.scratch  # torch asks for a folder for temporary files while it is imported
+    tempfile.tempdir = "/nonexistent"  # torch asks for a folder for temporary files, and puts none there
     try:
         import torch
     except Exception as fault:  # whatever a broken installation raises
@@ -69,10 +71,10 @@ def serve(argument: bytes, requests: Any) -> None:
             answer = Cannot(why=str(refusal))
         except MemoryError:
             raise
-        except Exception as fault:  # the problem's own code, and torch, raise what they like
-            answer = Cannot(why=f"it raises {_line(fault)}")
         except SystemExit as fault:
-            answer = Cannot(why=f"it ends the process: SystemExit({fault.code})")
+            answer = Cannot(why=f"it ends the process: SystemExit({fault.code})"[:_LINE])
+        except BaseException as fault:  # the problem's own code, and torch, raise what they like
+            answer = Cannot(why=f"it raises {_line(fault)}")
         requests.reply(_packed(answer))
 
 
@@ -81,8 +83,12 @@ def _packed(answer: Answer) -> bytes:
 
 
 def _line(fault: BaseException) -> str:
-    lines = [line for line in str(fault).splitlines() if line.strip()]
-    return f"{type(fault).__name__}: {lines[0] if lines else ''}"[:300]
+    try:
+        text = str(fault)
+    except Exception:  # its __str__ is the problem's too
+        text = ""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return f"{type(fault).__name__}{': ' if first else ''}{first}"[:_LINE]
 
 
 class _Problem:
@@ -92,16 +98,17 @@ class _Problem:
         self.torch = torch
         module = types.ModuleType("problem")
         sys.modules["problem"] = module
+        _seed(torch, 0)
         exec(compile(source, "problem.py", "exec"), module.__dict__)
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(module, name, None)):
                 raise _Refused(f"it defines no {name}")
-        torch.manual_seed(0)
+        _seed(torch, 0)
         words = module.get_init_inputs()
         self.model = module.Model(**words) if isinstance(words, dict) else module.Model(*words)
         if not isinstance(self.model, torch.nn.Module):
             raise _Refused("Model is no torch.nn.Module")
-        torch.manual_seed(1)
+        _seed(torch, 1)
         self.inputs = list(module.get_inputs())
         self.held = self._tensors()
         self.evaluating = False
@@ -119,8 +126,10 @@ class _Problem:
         if others:
             raise _Refused(f"get_inputs gives a {others[0]}; only tensors and plain numbers can be inputs")
         for role, name, tensor in named:
-            if tensor.is_sparse or tensor.is_quantized:
-                raise _Refused(f"{role} {name} is sparse or quantised; only plain tensors can be inputs")
+            if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+                raise _Refused(f"{role} {name} is sparse, quantised or nested; only plain tensors can be inputs")
+            if tensor.device.type != "cpu":
+                raise _Refused(f"{role} {name} is on {tensor.device}; it must be on the CPU here")
             if role != "buffer":
                 _kind(tensor, f"{role} {name}")
             mine = f"x{name}" if role == "input" else _weight(name, found)
@@ -199,6 +208,9 @@ class _Reading:
             else:
                 self.names[node] = f"n{count}"
                 nodes.append(self._node(node))
+        if len(nodes) > _MOST_NODES or len(outputs) > _MOST_OUTPUTS:
+            many = f"{len(nodes)} operations, {len(outputs)} outputs"
+            raise _Refused(f"it has {many}; at most {_MOST_NODES} and {_MOST_OUTPUTS} are taken")
         used = set(outputs) | {ref for node in nodes for ref in _references(node.args)}
         given = tuple(self._given(name) for name in self.held if name in used)
         if not any(one.role == "input" for one in given):
@@ -264,10 +276,24 @@ def _weight(name: str, taken: dict[str, Any]) -> str:
     return word if plain and word not in taken else f"w_{len(taken)}"
 
 
+def _seed(torch: Any, seed: int) -> None:
+    """The same numbers in every process, whichever module a problem draws them from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    with contextlib.suppress(Exception):  # torch works without NumPy
+        import numpy
+
+        numpy.random.seed(seed)
+
+
 def _kind(tensor: Any, what: str) -> Any:
+    """The type of a tensor's elements; whoever has another, or a shape that no message holds, is refused."""
     kind = str(tensor.dtype).removeprefix("torch.")
     if kind not in _KINDS:
         raise _Refused(f"{what} is {kind}; read are {', '.join(_KINDS)}")
+    if len(tensor.shape) > _MOST_AXES or any(size > _MOST_SIZE for size in tensor.shape):
+        many = f"{list(tensor.shape)}; at most {_MOST_AXES} axes and {_MOST_SIZE} elements along one are taken"
+        raise _Refused(f"{what} has the shape {many}")
     return kind
 
 

@@ -9,6 +9,7 @@ from kerneltrial.commands.importing.points import POINTS
 
 C = {"float32": "float", "int32": "int", "int64": "long long", "bool": "unsigned char"}
 ADDS_UP = ("reduce", "matmul", "conv", "pool", "scan")
+_LONGEST, _DEEPEST = 256, 64  # operations that are written into one expression, and into each other
 
 
 class Expressions:
@@ -36,9 +37,24 @@ class Expressions:
                 if again:
                     heavy.add(self._under(one))
         found = set(graph.outputs) | {op.name for op in graph.ops if op.form in ADDS_UP}
-        return found | {
-            op.name for op in graph.ops if op.form == "point" and (uses.get(op.name, 0) > 1 or op.name in heavy)
-        }
+        found |= {op.name for op in graph.ops if op.form == "point" and (uses.get(op.name, 0) > 1 or op.name in heavy)}
+        return found | self._cut(graph, found)
+
+    @staticmethod
+    def _cut(graph: Graph, stored: set[str]) -> set[str]:
+        """Results that would grow too long or too deep an expression: views that are read twice double each time."""
+        found: set[str] = set()
+        length, depth = dict[str, int](), dict[str, int]()
+        for op in graph.ops:
+            inside = [one for one in op.operands if isinstance(one, str) and one in length]
+            length[op.name] = 1 + sum(length[one] for one in inside)
+            depth[op.name] = 1 + max((depth[one] for one in inside), default=0)
+            if op.name in stored:
+                length[op.name] = depth[op.name] = 0
+            elif length[op.name] > _LONGEST or depth[op.name] > _DEEPEST:
+                found.add(op.name)
+                length[op.name] = depth[op.name] = 0
+        return found
 
     def _under(self, name: str) -> str:
         while name in self.ops and self.ops[name].form in ("reshape", "permute", "expand", "slice", "flip"):

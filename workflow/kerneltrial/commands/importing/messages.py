@@ -47,10 +47,9 @@ class Constant(Record):
 
 
 class Problem(Record):
-    """What the child starts with: the problem's source, and a folder that it may write to."""
+    """What the child starts with: the problem's source."""
 
     source: str
-    scratch: str
 
 
 class Traced(Record, tag_field="state", tag="traced"):

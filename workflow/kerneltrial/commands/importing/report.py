@@ -53,11 +53,15 @@ def fates(folder: Path) -> list[Fate]:
     path = folder / NAME
     if not path.is_file():
         raise InputProblem(f"{path} is missing; `kerneltrial import torch FILE --out {folder.name}` makes it")
+    return [_fate(folder, one) for one in listed(path)]
+
+
+def listed(path: Path) -> list[Imported | NotImported]:
+    """What `imports.json` says; raises `InputProblem` where it is something else."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=list[Imported | NotImported])
-    except msgspec.MsgspecError as fault:
-        raise InputProblem(f"{path}: is no list of imports ({fault}); import again") from None
-    return [_fate(folder, one) for one in found]
+        return msgspec.json.decode(path.read_bytes(), type=list[Imported | NotImported])
+    except (msgspec.MsgspecError, RecursionError) as fault:
+        raise InputProblem(f"{path}: is no list of imports ({fault}); move it away, and import again") from None
 
 
 def _fate(folder: Path, one: Imported | NotImported) -> Fate:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrial.commands.importing.conversing import Asked
+from kerneltrial.commands.importing.conversing import Asked, ProcessEnded
 from kerneltrial.commands.importing.messages import Given
 from kerneltrial.inputs.oracle import Answer, Oracle
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.values import generate
 from kerneltrial.records.case import Case
 from kerneltrial.records.contract import Contract
+from kerneltrial.store.canonical import digest
 
 Bounds = dict[str, tuple[float | None, float | None]]
 DRAWS = 6
@@ -72,9 +73,11 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
     Raises
     ------
     InputProblem
-        Where torch in float64 and the oracle differ on finite numbers: then the oracle is not to be trusted.
+        Where torch in float64 and the oracle differ on finite numbers: then the oracle is not to be trusted. And
+        where the problem's process is gone.
     """
     shapes = {one.name: one for one in given}
+    seen: set[str] = set()
     need, case = 0.0, Case(name="first", kind="correctness", dimensions={}, seed=1)
     for draw in range(DRAWS):
         values = generate(contract, case, draw)
@@ -82,9 +85,12 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
             answer = oracle.answer(contract, values, case.dimensions)
         if not all(np.isfinite(one).all() for one in answer.outputs.values()):
             return f"draw {draw}: not all of the answer is finite"
+        seen.add(_digest(answer))
         raw = {name: _raw(one, shapes[name]) for name, one in values.items()}
         try:
             double, single = asked.outputs(raw, True), asked.outputs(raw, False)
+        except ProcessEnded:
+            raise
         except InputProblem as problem:
             return f"draw {draw}: {problem}"
         apart = _apart(contract, answer, double, _AGREE, 2.0**-24 * _EPSILON)
@@ -94,7 +100,14 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
         if apart:
             return f"draw {draw}: torch in float32 is too far off: {apart}"
         need = max(need, _worst(contract, answer, single))
+    if len(seen) == 1:
+        return "its outputs are the same whatever its inputs are, so that no kernel could fail"
     return next((power for power in (1, 2, 4, 8, 16) if power >= max(_ROOM * need, least)), SCALED)
+
+
+def _digest(answer: Answer) -> str:
+    """Of its numbers, where -0 is 0."""
+    return digest(b"".join((one + one.dtype.type(0)).tobytes() for one in answer.outputs.values()))
 
 
 def _worst(contract: Contract, answer: Answer, outputs: tuple[bytes, ...]) -> float:
