@@ -4,6 +4,7 @@
 """
 
 import json
+import runpy
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from kerneltrial.commands.importing.contract_of import contract_of, output_names
 from kerneltrial.commands.importing.cuda_text import baseline
 from kerneltrial.commands.importing.graph import Graph
 from kerneltrial.commands.importing.lowering import lowered
-from kerneltrial.commands.importing.messages import Given, Node, Traced
+from kerneltrial.commands.importing.messages import Constant, Given, Node, Traced
 from kerneltrial.commands.importing.oracle_text import oracle_text
 from kerneltrial.commands.importing.sharp import ladder
 from kerneltrial.inputs.oracle import load
@@ -109,6 +110,25 @@ def _traced(op: str, args: dict, shape: tuple[int, ...] = (4,)) -> Traced:
     given = (Given(name="x0", role="input", dtype="float32", shape=(4,), low=0.0, high=1.0),)
     node = Node(name="n1", op=op, args=args, shape=shape, dtype="float32")
     return Traced(given=given, constants=(), nodes=(node,), outputs=("n1",), evaluated=False, torch="0")
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "shape", "answer"),
+    [
+        ("aten.select.int", {"self": {"$": "x0"}, "dim": 0, "index": -1}, (), 3.0),
+        ("aten.constant_pad_nd.default", {"self": {"$": "x0"}, "pad": [1, 2], "value": 7}, (7,), [7, 0, 1, 2, 3, 7, 7]),
+        ("aten.index_select.default", {"self": {"$": "x0"}, "dim": -1, "index": {"$": "i0"}}, (2,), [2, 0]),
+    ],
+)
+def test_what_no_recorded_problem_has_is_lowered_too(op, args, shape, answer, tmp_path):
+    x0 = Given(name="x0", role="input", dtype="float32", shape=(4,), low=0.0, high=1.0)
+    i0 = Constant(name="i0", dtype="int64", shape=(2,), values=(2, 0))
+    node = Node(name="n1", op=op, args=args, shape=shape, dtype="float32")
+    graph = lowered(Traced(given=(x0,), constants=(i0,), nodes=(node,), outputs=("n1",), evaluated=False, torch="0"))
+    path = tmp_path / "oracle.py"
+    path.write_text(oracle_text(graph, output_names(graph), "a test"))
+    (found,) = runpy.run_path(str(path))["oracle"]({"x0": np.arange(4, dtype=np.float32)}, {}).values()
+    assert np.array_equal(np.ravel(found), np.ravel(answer))
 
 
 @pytest.mark.parametrize(

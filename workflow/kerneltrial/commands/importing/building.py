@@ -77,7 +77,7 @@ class Building:
         word = rest.partition(".")[0] if space in ("aten", "prims") else node.op
         inplace = word.endswith("_") and not word.startswith("_")
         word = word.rstrip("_") if inplace else word
-        args = {key: self._operand(value) for key, value in node.args.items()}
+        args = self.args_of(node)
         if word in _SAME:
             self.alias[node.name] = str(args["self" if "self" in args else "a"])
         elif word in self.known:
@@ -145,7 +145,7 @@ class Building:
             or len(operands) != POINTS[fn].operands
         ):
             raise InputProblem(f"{node.op} in this form is not known")
-        shape = _broadcast([self.shapes[one] for one in operands if isinstance(one, str)])
+        shape = broadcast([self.shapes[one] for one in operands if isinstance(one, str)])
         boolean = POINTS[fn].boolean
         if boolean:
             kind: Kind = "bool"
@@ -157,179 +157,12 @@ class Building:
             kind = node.dtype
         return self.put(name or node.name, "point", operands, shape, kind, {"fn": fn})
 
-    # what takes more than one line
-
-    def sum_like(self, node: Node, args: Args, fn: str) -> None:
-        source = args.get("self", args.get("inp", args.get("a", args.get("input"))))
-        shape = self.shapes[source]
-        dims = args.get("dim", args.get("dims"))
-        dims = list(range(len(shape))) if dims in (None, []) else [dims] if isinstance(dims, int) else dims
-        gone = sorted(d % max(1, len(shape)) for d in dims)
-        flat = [size for d, size in enumerate(shape) if d not in gone]
-        kind: Kind = node.dtype
-        if not shape:
-            self.alias[node.name] = source
-            return
-        attributes = {"fn": fn, "dims": gone, "correction": _correction(args)}
-        name = self.put(
-            node.name if flat == list(node.shape) else f"{node.name}_r", "reduce", (source,), flat, kind, attributes
-        )
-        if name != node.name:
-            self.put(node.name, "reshape", (name,), node.shape, kind)
-
     def reshape(self, node: Node, source: str, shape: Sequence[int] | None = None) -> None:
         self.put(node.name, "reshape", (source,), node.shape if shape is None else shape, self.kinds[source])
 
-    def broadcast_in_dim(self, node: Node, args: Args) -> None:
-        source, places = args["a"], args["broadcast_dimensions"]
-        ones = [1] * len(node.shape)
-        for place, size in zip(places, self.shapes[source], strict=True):
-            ones[place] = size
-        self.put(f"{node.name}_r", "reshape", (source,), ones, self.kinds[source])
-        self.put(node.name, "expand", (f"{node.name}_r",), node.shape, self.kinds[source])
-
-    def slice(self, node: Node, args: Args) -> None:
-        source, dim = args["self"], args["dim"] % len(self.shapes[args["self"]])
-        size, start = self.shapes[source][dim], args.get("start") or 0
-        start = min(max(start + size if start < 0 else start, 0), size)
-        attributes = {"dim": dim, "start": start, "step": args.get("step") or 1}
-        self.put(node.name, "slice", (source,), node.shape, self.kinds[source], attributes)
-
-    def select(self, node: Node, args: Args) -> None:
-        source, dim = args["self"], args["dim"] % len(self.shapes[args["self"]])
-        shape = list(self.shapes[source])
-        at, shape[dim] = args["index"] % shape[dim], 1
-        kind = self.kinds[source]
-        self.put(f"{node.name}_s", "slice", (source,), shape, kind, {"dim": dim, "start": at, "step": 1})
-        self.reshape(node, f"{node.name}_s")
-
-    def pad(self, node: Node, args: Args) -> None:
-        source, pads, shape = args["self"], args["pad"], self.shapes[args["self"]]
-        if any(one < 0 for one in pads):
-            raise InputProblem("constant_pad_nd that cuts off is not known")
-        low = [0] * len(shape)
-        for axis in range(len(pads) // 2):
-            low[len(shape) - 1 - axis] = pads[2 * axis]
-        self.put(
-            node.name,
-            "pad",
-            (source,),
-            node.shape,
-            self.kinds[source],
-            {"low": low, "value": float(args.get("value") or 0)},
-        )
-
-    def matmul(self, node: Node, args: Args) -> None:
-        left, right = args["self"], args["mat2"]
-        if self.kinds[left] != "float32":
-            raise InputProblem(f"{node.op} of {self.kinds[left]} is not known")
-        self.put(node.name, "matmul", (left, right), node.shape, node.dtype)
-
-    def convolution(self, node: Node, args: Args) -> None:
-        rank = len(node.shape) - 2
-        attributes: dict[str, Any] = {key: _list(args[key], rank) for key in ("stride", "padding", "dilation")}
-        attributes |= {"transposed": bool(args["transposed"]), "groups": int(args["groups"])}
-        bias = args.get("bias")
-        name = f"{node.name}_c" if bias is not None else node.name
-        self.put(name, "conv", (args["input"], args["weight"]), node.shape, node.dtype, attributes)
-        if bias is not None:
-            self.put(f"{node.name}_b", "reshape", (bias,), (node.shape[1], *[1] * rank), node.dtype)
-            self.put(node.name, "point", (name, f"{node.name}_b"), node.shape, node.dtype, {"fn": "add"})
-
-    def pool(self, node: Node, args: Args, fn: str) -> None:
-        rank = len(args["kernel_size"]) if isinstance(args["kernel_size"], list) else 2
-        kernel = _list(args["kernel_size"], rank)
-        attributes = {
-            "fn": fn,
-            "kernel": kernel,
-            "stride": _list(args.get("stride") or kernel, rank),
-            "padding": _list(args.get("padding") or 0, rank),
-            "dilation": _list(args.get("dilation") or 1, rank),
-            "include": bool(args.get("count_include_pad", True)),
-            "divisor": args.get("divisor_override") or 0,
-        }
-        if args.get("ceil_mode"):
-            raise InputProblem(f"{node.op} with ceil_mode is not known")
-        self.put(node.name, "pool", (args["self"],), node.shape, node.dtype, attributes)
-
-    def getitem(self, node: Node, args: Args) -> None:
-        origin = self.nodes[str(args["self"])] if isinstance(args["self"], str) else None
-        word = origin.op.split(".")[1] if origin else ""
-        if args["index"] == 1 and word in ("max", "min"):
-            assert origin is not None
-            self.sum_like(node, self._args(origin), f"arg{word}")
-        elif args["index"] == 0:
-            self.alias[node.name] = str(args["self"])
-        else:
-            raise InputProblem(f"result {args['index']} of {origin.op if origin else 'something'} is not known")
-
-    def _args(self, node: Node) -> dict[str, Any]:
+    def args_of(self, node: Node) -> dict[str, Any]:
+        """A node's arguments, with tensors by the names of those that hold their values."""
         return {key: self._operand(value) for key, value in node.args.items()}
-
-    def gather(self, node: Node, args: Args) -> None:
-        source, index = args["self"], args["index"]
-        dim = args["dim"] % len(self.shapes[source])
-        self.put(node.name, "take", (source, index), node.shape, self.kinds[source], {"dim": dim})
-
-    def index_select(self, node: Node, args: Args) -> None:
-        dim = args["dim"] % len(self.shapes[args["self"]])
-        self.put(node.name, "index", (args["self"], args["index"]), node.shape, self.kinds[args["self"]], {"at": dim})
-
-    def index(self, node: Node, args: Args) -> None:
-        places = [at for at, one in enumerate(args["indices"]) if one is not None]
-        if places != list(range(places[0], places[-1] + 1)):
-            raise InputProblem("index with tensors that do not stand side by side is not known")
-        tensors = [args["indices"][at] for at in places]
-        if any(self.kinds[one] == "bool" for one in tensors):
-            raise InputProblem("index by a mask is not known: its result's shape depends on values")
-        shape = _broadcast([self.shapes[one] for one in tensors])
-        spread = [
-            self.put(f"{node.name}_{i}", "expand", (one,), shape, self.kinds[one]) for i, one in enumerate(tensors)
-        ]
-        self.put(node.name, "index", (args["self"], *spread), node.shape, self.kinds[args["self"]], {"at": places[0]})
-
-    def full(self, node: Node, value: float) -> None:
-        self.put(f"{node.name}_f", "constant", (), (), node.dtype, {"values": (float(value),)})
-        self.put(node.name, "expand", (f"{node.name}_f",), node.shape, node.dtype)
-
-    def clamp(self, node: Node, args: Args) -> None:
-        asked = (("maximum", args.get("min")), ("minimum", args.get("max")))
-        bounds = [(fn, bound) for fn, bound in asked if bound is not None]
-        source, names = args["self"], [f"{node.name}_l", node.name]
-        for (fn, bound), name in zip(bounds, names[-len(bounds) :], strict=True):
-            source = self.put(name, "point", (source, bound), node.shape, node.dtype, {"fn": fn})
-
-    def added(self, node: Node, args: Args, fn: str) -> None:
-        other, alpha = args["other"] if "other" in args else args["b"], args.get("alpha", 1)
-        if alpha not in (None, 1):
-            other = (
-                self.point(node, "mul", (other, alpha), f"{node.name}_a") if isinstance(other, str) else other * alpha
-            )
-        self.point(node, fn, (args.get("self", args.get("a")), other))
-
-    def divided(self, node: Node, args: Args) -> None:
-        mode = args.get("rounding_mode")
-        operands = (args.get("self", args.get("a")), args.get("other", args.get("b")))
-        if mode is None:
-            self.point(node, "div", operands)
-        else:
-            self.point(node, "div", operands, f"{node.name}_q")
-            self.point(node, {"floor": "floor", "trunc": "trunc"}[mode], (f"{node.name}_q",))
-
-    def strided(self, node: Node, args: Args) -> None:
-        source, whole = args["self"], 1
-        for size, stride in zip(reversed(node.shape), reversed(args["stride"]), strict=True):
-            if size != 1 and stride != whole:
-                raise InputProblem("as_strided that is no plain reshape is not known")
-            whole *= size
-        if whole != math.prod(self.shapes[source]) or args.get("storage_offset"):
-            raise InputProblem("as_strided that is no plain reshape is not known")
-        self.reshape(node, source)
-
-    def flip(self, node: Node, args: Args) -> None:
-        source = args["self"]
-        dims = [d % len(self.shapes[source]) for d in args["dims"]]
-        self.put(node.name, "flip", (source,), node.shape, self.kinds[source], {"dims": dims})
 
 
 def _is_plain(value: Any) -> bool:
@@ -339,17 +172,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def _list(value: Any, rank: int) -> list[int]:
-    values = [value] * rank if isinstance(value, int) else list(value)
-    return values * rank if len(values) == 1 else values
-
-
-def _correction(args: Args) -> float:
-    value = args.get("correction")
-    return 1.0 if value is None else float(value)
-
-
-def _broadcast(shapes: Sequence[Shape]) -> Shape:
+def broadcast(shapes: Sequence[Shape]) -> Shape:
     rank = max((len(one) for one in shapes), default=0)
     padded = [(1,) * (rank - len(one)) + tuple(one) for one in shapes]
     return tuple(max(sizes) if min(sizes) else 0 for sizes in zip(*padded, strict=True)) if rank else ()

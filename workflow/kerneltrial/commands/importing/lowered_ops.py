@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from kerneltrial.commands.importing import lowered_forms as forms
 from kerneltrial.commands.importing.building import Args, Building
 from kerneltrial.commands.importing.messages import Node
 
@@ -14,10 +15,10 @@ def _permuted(b: Building, node: Node, args: Args) -> None:
 
 
 LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
-    "add": lambda b, n, a: b.added(n, a, "add"),
-    "sub": lambda b, n, a: b.added(n, a, "sub"),
-    "div": lambda b, n, a: b.divided(n, a),
-    "clamp": lambda b, n, a: b.clamp(n, a),
+    "add": lambda b, n, a: forms.added(b, n, a, "add"),
+    "sub": lambda b, n, a: forms.added(b, n, a, "sub"),
+    "div": forms.divided,
+    "clamp": forms.clamp,
     "clamp_min": lambda b, n, a: b.point(n, "maximum", (a["self"], a["min"])),
     "clamp_max": lambda b, n, a: b.point(n, "minimum", (a["self"], a["max"])),
     "where": lambda b, n, a: b.point(
@@ -25,29 +26,29 @@ LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
     ),
     "_to_copy": lambda b, n, a: b.point(n, "to", (a["self"],)),
     "convert_element_type": lambda b, n, a: b.point(n, "to", (a["a"],)),
-    "sum": lambda b, n, a: b.sum_like(n, a, "sum"),
-    "prod": lambda b, n, a: b.sum_like(n, a, "prod"),
-    "amax": lambda b, n, a: b.sum_like(n, a, "max"),
-    "amin": lambda b, n, a: b.sum_like(n, a, "min"),
-    "max": lambda b, n, a: b.sum_like(n, a, "max"),
-    "min": lambda b, n, a: b.sum_like(n, a, "min"),
-    "any": lambda b, n, a: b.sum_like(n, a, "any"),
-    "argmax": lambda b, n, a: b.sum_like(n, a, "argmax"),
-    "argmin": lambda b, n, a: b.sum_like(n, a, "argmin"),
-    "var": lambda b, n, a: b.sum_like(n, a, "var"),
+    "sum": lambda b, n, a: forms.sum_like(b, n, a, "sum"),
+    "prod": lambda b, n, a: forms.sum_like(b, n, a, "prod"),
+    "amax": lambda b, n, a: forms.sum_like(b, n, a, "max"),
+    "amin": lambda b, n, a: forms.sum_like(b, n, a, "min"),
+    "max": lambda b, n, a: forms.sum_like(b, n, a, "max"),
+    "min": lambda b, n, a: forms.sum_like(b, n, a, "min"),
+    "any": lambda b, n, a: forms.sum_like(b, n, a, "any"),
+    "argmax": lambda b, n, a: forms.sum_like(b, n, a, "argmax"),
+    "argmin": lambda b, n, a: forms.sum_like(b, n, a, "argmin"),
+    "var": lambda b, n, a: forms.sum_like(b, n, a, "var"),
     "view": lambda b, n, a: b.reshape(n, a["self"]),
     "reshape": lambda b, n, a: b.reshape(n, a["self"]),
     "_unsafe_view": lambda b, n, a: b.reshape(n, a["self"]),
     "unsqueeze": lambda b, n, a: b.reshape(n, a["self"]),
     "squeeze": lambda b, n, a: b.reshape(n, a.get("self", a.get("a"))),
-    "as_strided": lambda b, n, a: b.strided(n, a),
-    "broadcast_in_dim": lambda b, n, a: b.broadcast_in_dim(n, a),
+    "as_strided": forms.strided,
+    "broadcast_in_dim": forms.broadcast_in_dim,
     "expand": lambda b, n, a: b.put(n.name, "expand", (a["self"],), n.shape, b.kinds[a["self"]]),
     "permute": _permuted,
-    "flip": lambda b, n, a: b.flip(n, a),
-    "slice": lambda b, n, a: b.slice(n, a),
-    "select": lambda b, n, a: b.select(n, a),
-    "constant_pad_nd": lambda b, n, a: b.pad(n, a),
+    "flip": forms.flip,
+    "slice": forms.slice,
+    "select": forms.select,
+    "constant_pad_nd": forms.pad,
     "cat": lambda b, n, a: b.put(
         n.name, "cat", a["tensors"], n.shape, n.dtype, {"dim": a.get("dim", 0) % len(n.shape)}
     ),
@@ -55,27 +56,29 @@ LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
         n.name, "iota", (), n.shape, n.dtype, {"start": a.get("start") or 0, "step": a.get("step") or 1}
     ),
     "iota": lambda b, n, a: b.put(n.name, "iota", (), n.shape, n.dtype, {"start": a["start"], "step": a["step"]}),
-    "full": lambda b, n, a: b.full(n, a["fill_value"]),
-    "full_like": lambda b, n, a: b.full(n, a["fill_value"]),
-    "empty": lambda b, n, a: b.full(n, 0.0),
-    "empty_like": lambda b, n, a: b.full(n, 0.0),
-    "empty_permuted": lambda b, n, a: b.full(n, 0.0),  # PyTorch leaves open what it holds; whoever reads it is wrong
-    "scalar_tensor": lambda b, n, a: b.full(n, a["s"]),
-    "mm": lambda b, n, a: b.matmul(n, a),
-    "bmm": lambda b, n, a: b.matmul(n, a),
-    "convolution": lambda b, n, a: b.convolution(n, a),
-    "max_pool2d_with_indices": lambda b, n, a: b.pool(n, a, "max"),
-    "max_pool3d_with_indices": lambda b, n, a: b.pool(n, a, "max"),
-    "avg_pool2d": lambda b, n, a: b.pool(n, a, "avg"),
-    "avg_pool3d": lambda b, n, a: b.pool(n, a, "avg"),
+    "full": lambda b, n, a: forms.full(b, n, a["fill_value"]),
+    "full_like": lambda b, n, a: forms.full(b, n, a["fill_value"]),
+    "empty": lambda b, n, a: forms.full(b, n, 0.0),
+    "empty_like": lambda b, n, a: forms.full(b, n, 0.0),
+    "empty_permuted": lambda b, n, a: forms.full(
+        b, n, 0.0
+    ),  # PyTorch leaves open what it holds; whoever reads it is wrong
+    "scalar_tensor": lambda b, n, a: forms.full(b, n, a["s"]),
+    "mm": forms.matmul,
+    "bmm": forms.matmul,
+    "convolution": forms.convolution,
+    "max_pool2d_with_indices": lambda b, n, a: forms.pool(b, n, a, "max"),
+    "max_pool3d_with_indices": lambda b, n, a: forms.pool(b, n, a, "max"),
+    "avg_pool2d": lambda b, n, a: forms.pool(b, n, a, "avg"),
+    "avg_pool3d": lambda b, n, a: forms.pool(b, n, a, "avg"),
     "cumsum": lambda b, n, a: b.put(
         n.name, "scan", (a["self"],), n.shape, n.dtype, {"fn": "sum", "dim": a["dim"] % len(n.shape)}
     ),
     "cumprod": lambda b, n, a: b.put(
         n.name, "scan", (a["self"],), n.shape, n.dtype, {"fn": "prod", "dim": a["dim"] % len(n.shape)}
     ),
-    "gather": lambda b, n, a: b.gather(n, a),
-    "index_select": lambda b, n, a: b.index_select(n, a),
-    "index": lambda b, n, a: b.index(n, a),
-    "getitem": lambda b, n, a: b.getitem(n, a),
+    "gather": forms.gather,
+    "index_select": forms.index_select,
+    "index": forms.index,
+    "getitem": forms.getitem,
 }
