@@ -35,9 +35,9 @@ from families_bench import built
 
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import call, release
-from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, row_of_blocks
 from kerneltrial.devices.cuda.probe import probe
-from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
+from kerneltrial.inputs.calls import Pointer, Scalar
 from kerneltrial.records.device import Device
 
 NBYTES = 256 * 131072 * 4
@@ -140,11 +140,8 @@ class Copying:
     def _bound(
         self, source: str, entry: str, sizes: tuple[int, int, int], parameters: tuple[Pointer | Scalar, ...]
     ) -> BoundLaunch:
-        grid, threads, shared_bytes = sizes
-        resolved = ResolvedLaunch(
-            entry=entry, grid=(grid, 1, 1), block=(threads, 1, 1), cluster=(1, 1, 1), cooperative=False,
-            shared_bytes=shared_bytes, parameters=parameters,
-        )  # fmt: skip
+        blocks, threads, shared_bytes = sizes
+        resolved = row_of_blocks(entry, blocks, threads, parameters, shared_bytes)
         return BoundLaunch(self._modules[source], resolved, self._addresses, self._queue.stream)
 
     def free(self) -> None:

@@ -79,6 +79,21 @@ class Run(Record):
     older: tuple[str, ...] = ()
 
 
+def not_completed(finding: Finding, unchecked: tuple[Finding, ...]) -> Run:
+    """What is said of a call that a fault ended, or that was never made: nothing was seen to be broken, as nothing was
+    looked at; `unchecked` says so.
+    """
+    return Run(
+        completed=False,
+        outputs={},
+        inputs_intact=True,
+        guards_intact=True,
+        scratch_restored=True,
+        findings=(finding,),
+        unchecked=unchecked,
+    )
+
+
 class TimingRequest(Record):
     """Baseline A, the same again A', and one candidate B, interleaved in random order within rounds.
 

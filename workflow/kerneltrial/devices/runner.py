@@ -17,6 +17,7 @@ from kerneltrial.devices.device import (
     Samples,
     TimingRequest,
     Values,
+    not_completed,
 )
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
@@ -291,16 +292,6 @@ def _finding(ended: Ended) -> Finding:
 
 
 def _lost_run(finding: Finding) -> Run:
-    """What can be said of a call whose child is gone: nothing was seen to be broken, since nothing could be seen."""
-    blind = Finding(
-        reason=Reason.CHECK_ABSENT, detail="inputs, guards and scratch could not be read: the child is gone"
-    )
-    return Run(
-        completed=False,
-        outputs={},
-        inputs_intact=True,
-        guards_intact=True,
-        scratch_restored=True,
-        findings=(finding,),
-        unchecked=(blind,),
-    )
+    """What can be said of a call whose child is gone."""
+    detail = "inputs, guards and scratch could not be read: the child is gone"
+    return not_completed(finding, (Finding(reason=Reason.CHECK_ABSENT, detail=detail),))

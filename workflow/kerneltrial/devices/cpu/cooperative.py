@@ -7,7 +7,8 @@ here too. A turn costs more of the budget than the loop, so that blocks which wa
 
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
-from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks
+from kerneltrial.devices.cpu.launch import Worker, number_of_blocks
+from kerneltrial.devices.cpu.launched import Launched
 from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.printing import Prints
 from kerneltrial.devices.cpu.records_global import GlobalRecords

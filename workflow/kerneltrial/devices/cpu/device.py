@@ -8,7 +8,8 @@ from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.cooperative import run_together
 from kerneltrial.devices.cpu.generator import Level
 from kerneltrial.devices.cpu.kernel import Kernel, compile_kernel
-from kerneltrial.devices.cpu.launch import Launched, refusal, run_launch
+from kerneltrial.devices.cpu.launch import refusal, run_launch
+from kerneltrial.devices.cpu.launched import Launched
 from kerneltrial.devices.cpu.logs import CallCounter, Tallies
 from kerneltrial.devices.cpu.parallel import run_blocks
 from kerneltrial.devices.cpu.parser import parse

@@ -1,7 +1,6 @@
 """One launch on the host: parameters, the block's state, contexts, and what came of it."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena, _aligned
 from kerneltrial.devices.cpu.faults import Fault, explain, got_older
 from kerneltrial.devices.cpu.kernel import Kernel
+from kerneltrial.devices.cpu.launched import Launched
 from kerneltrial.devices.cpu.logs import Tallies
 from kerneltrial.devices.cpu.native import run_grid
 from kerneltrial.devices.cpu.printing import Prints
@@ -30,25 +30,6 @@ smallest of a row can begin with it. As an offset each leads out of every buffer
 true."""
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
-
-
-@dataclass
-class Launched:
-    """What a launch left: a finding if it failed, what is left of the budget, barriers that blocks passed, and whether
-    the launch is not too large to look for races in global memory.
-
-    `noncoherent`: under all checks, such a load met memory that the launch may write; a card may give older bytes.
-    `prints` is what a kernel that can print did print; `older` words on a read that got an older value, or nothing.
-    """
-
-    finding: Finding | None
-    budget: int
-    barriers: int
-    shared_bytes: int
-    races_checked: bool
-    noncoherent: bool
-    prints: Prints | None = None
-    older: str = ""
 
 
 def refusal(kernel: Kernel, launch: ResolvedLaunch) -> Finding | None:

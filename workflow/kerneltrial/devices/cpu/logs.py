@@ -13,7 +13,7 @@ from kerneltrial.records.counts import Counts
 
 if TYPE_CHECKING:
     from kerneltrial.devices.cpu.kernel import Kernel
-    from kerneltrial.devices.cpu.launch import Launched
+    from kerneltrial.devices.cpu.launched import Launched
     from kerneltrial.inputs.calls import ResolvedLaunch
 
 CAPACITY = 1 << 16

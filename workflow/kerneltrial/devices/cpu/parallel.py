@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kerneltrial.devices.cpu import layout as at
 from kerneltrial.devices.cpu.arena import Arena
 from kerneltrial.devices.cpu.kernel import Kernel
-from kerneltrial.devices.cpu.launch import Launched, Worker, number_of_blocks, run_launch, threads_of_block
+from kerneltrial.devices.cpu.launch import Worker, number_of_blocks, run_launch, threads_of_block
+from kerneltrial.devices.cpu.launched import Launched
 from kerneltrial.inputs.calls import ResolvedLaunch
 
 MOST_WORKERS = 4

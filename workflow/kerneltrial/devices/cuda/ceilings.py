@@ -13,10 +13,10 @@ from typing import Any
 from kerneltrial.devices.cuda import ceilings_ptx, state
 from kerneltrial.devices.cuda.context import Context
 from kerneltrial.devices.cuda.driver import call, release
-from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, row_of_blocks
 from kerneltrial.devices.cuda.memory import settle
 from kerneltrial.devices.cuda.queue import Graph
-from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
+from kerneltrial.inputs.calls import Pointer, Scalar
 from kerneltrial.records.roofline import Ceilings
 
 _THREADS = 256
@@ -43,15 +43,7 @@ class _Bench:
         """A launch of PTX's entry `main`, of `blocks` blocks of 256 threads."""
         if text not in self._modules:
             self._modules[text] = Module(text.encode() + b"\0")
-        resolved = ResolvedLaunch(
-            entry="main",
-            grid=(blocks, 1, 1),
-            block=(_THREADS, 1, 1),
-            cluster=(1, 1, 1),
-            cooperative=False,
-            shared_bytes=0,
-            parameters=tuple(parameters),
-        )
+        resolved = row_of_blocks("main", blocks, _THREADS, parameters)
         addresses = {**self._addresses, "target": target}
         return BoundLaunch(self._modules[text], resolved, addresses, self._context.queue.stream)
 

@@ -1,7 +1,7 @@
 """Machine code on the card, and the launches of a call bound to addresses."""
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerneltrial.devices.cuda.driver import TURNED_DOWN, CudaError, bindings, call, release
@@ -36,6 +36,21 @@ def require_room(plan: Call, memory_bytes: int) -> None:
             f"half of the card's {memory_bytes} in all"
         )
         raise TurnedDown(Finding(reason=Reason.LAUNCH_FAILED, detail=detail))
+
+
+def row_of_blocks(
+    entry: str, blocks: int, threads: int, parameters: Sequence[Pointer | Scalar], shared_bytes: int = 0
+) -> ResolvedLaunch:
+    """A launch of so many blocks in one row, without clusters: what kernels of our own take."""
+    return ResolvedLaunch(
+        entry=entry,
+        grid=(blocks, 1, 1),
+        block=(threads, 1, 1),
+        cluster=(1, 1, 1),
+        cooperative=False,
+        shared_bytes=shared_bytes,
+        parameters=tuple(parameters),
+    )
 
 
 class Module:

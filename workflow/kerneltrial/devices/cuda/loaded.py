@@ -7,7 +7,7 @@ from kerneltrial.devices.cuda.driver import CudaError
 from kerneltrial.devices.cuda.laid import Given, Laid, lay
 from kerneltrial.devices.cuda.launches import BoundLaunch, Module, TurnedDown, require_room
 from kerneltrial.devices.cuda.memory import given_bytes
-from kerneltrial.devices.device import Conditions, Refused, Run, Values
+from kerneltrial.devices.device import Conditions, Refused, Run, Values, not_completed
 from kerneltrial.devices.poison import poison_byte
 from kerneltrial.inputs.calls import Call
 from kerneltrial.records.counts import Counts
@@ -53,7 +53,7 @@ class CudaLoaded:
             finally:
                 laid.free()
         except TurnedDown as error:
-            return _not_launched(error.finding, unchecked)
+            return not_completed(error.finding, unchecked)
         except CudaError as error:
             if not error.is_fault:
                 raise error.problem() from error
@@ -131,18 +131,6 @@ def _observed(call: Call, laid: Laid, given: Given, unchecked: tuple[Finding, ..
     )
 
 
-def _not_launched(finding: Finding, unchecked: tuple[Finding, ...]) -> Run:
-    return Run(
-        completed=False,
-        outputs={},
-        inputs_intact=True,
-        guards_intact=True,
-        scratch_restored=True,
-        findings=(finding,),
-        unchecked=unchecked,
-    )
-
-
 def _ended(finding: Finding, unchecked: tuple[Finding, ...]) -> Run:
     absent = Finding(reason=Reason.CHECK_ABSENT, detail=_AFTER_FAULT)
-    return _not_launched(finding, (*unchecked, absent))
+    return not_completed(finding, (*unchecked, absent))

@@ -7,8 +7,8 @@ is promised nowhere.
 
 from typing import Any
 
-from kerneltrial.devices.cuda.launches import BoundLaunch, Module
-from kerneltrial.inputs.calls import ResolvedLaunch, Scalar
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, row_of_blocks
+from kerneltrial.inputs.calls import Scalar
 
 # for (i = thread; i < words; i += threads) pool[i] = word;
 PTX = """
@@ -46,24 +46,15 @@ class Scrub:
 
     def __init__(self, multiprocessors: int, shared_bytes: int, stream: Any) -> None:
         self._module = Module(PTX.encode() + b"\0")
-        self._grid = multiprocessors * _BLOCKS_PER_MULTIPROCESSOR
+        self._blocks = multiprocessors * _BLOCKS_PER_MULTIPROCESSOR
         self._shared_bytes = shared_bytes // 4 * 4
         self._stream = stream
 
     def enqueue(self, byte: int) -> None:
         """Put a launch on the stream that fills shared memory with `byte`."""
-        launch = ResolvedLaunch(
-            entry="scrub",
-            grid=(self._grid, 1, 1),
-            block=(_THREADS, 1, 1),
-            cluster=(1, 1, 1),
-            cooperative=False,
-            shared_bytes=self._shared_bytes,
-            parameters=(
-                Scalar(bytes=4, bits=int.from_bytes(bytes([byte]) * 4, "little")),
-                Scalar(bytes=4, bits=self._shared_bytes // 4),
-            ),
-        )
+        word = Scalar(bytes=4, bits=int.from_bytes(bytes([byte]) * 4, "little"))
+        words = Scalar(bytes=4, bits=self._shared_bytes // 4)
+        launch = row_of_blocks("scrub", self._blocks, _THREADS, (word, words), self._shared_bytes)
         BoundLaunch(self._module, launch, {}, self._stream).enqueue()
 
     def free(self) -> None:

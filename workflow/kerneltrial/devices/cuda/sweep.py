@@ -7,9 +7,9 @@ kernel is PTX of an old version, which every driver since CUDA 12 assembles, so 
 from typing import Any
 
 from kerneltrial.devices.cuda.driver import call, release
-from kerneltrial.devices.cuda.launches import BoundLaunch, Module
+from kerneltrial.devices.cuda.launches import BoundLaunch, Module, row_of_blocks
 from kerneltrial.devices.cuda.memory import settle
-from kerneltrial.inputs.calls import Pointer, ResolvedLaunch, Scalar
+from kerneltrial.inputs.calls import Pointer, Scalar
 
 # sum = 0; for (i = thread; i < vectors; i += threads) sum ^= words of start[i] (16 bytes, cached in L2 only);
 # if (sum == 0x9E3779B9) *end = sum;  the store, which keeps the loads alive, never happens where memory is zero.
@@ -81,15 +81,8 @@ class Sweep:
 
         Should its words happen to give the sum that is stored, the store goes behind the memory that is swept.
         """
-        launch = ResolvedLaunch(
-            entry="sweep",
-            grid=(self._blocks, 1, 1),
-            block=(_THREADS, 1, 1),
-            cluster=(1, 1, 1),
-            cooperative=False,
-            shared_bytes=0,
-            parameters=(Pointer(buffer="start"), Scalar(bytes=8, bits=-(-nbytes // 16)), Pointer(buffer="end")),
-        )
+        parameters = (Pointer(buffer="start"), Scalar(bytes=8, bits=-(-nbytes // 16)), Pointer(buffer="end"))
+        launch = row_of_blocks("sweep", self._blocks, _THREADS, parameters)
         addresses = {"start": start, "end": self._memory + self.nbytes}
         return BoundLaunch(self._module, launch, addresses, self._stream)
 
