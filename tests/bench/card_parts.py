@@ -175,5 +175,7 @@ PARTS: tuple[Part, ...] = (
     Part("families_wide", _FAMILY + "--only softmax_wide_f32 --where 'WAY >= 4'", 50, needs=("torch",)),
     Part("families_scan", _FAMILY + "--only scan_i32 --where 'WAY != 1'", 50, needs=("torch",)),
     Part("sealed_example", "{trial} tests/bench/sealed_example.py --cores 4", 110, needs=(":ssh-keygen", "snakemake")),
+    Part("sanitizer_ways", "{python} tests/bench/sanitizer_ways.py --to {out}/tools.json", 20),
+    Part("device_costs", "{python} tests/bench/device_costs.py", 30),
     Part("spaces", "{python} tests/bench/space_on_gpu.py histogram_u8 reduce_columns_f32 transpose_f32", 90),
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""The simulation of confirmations lies with the bench that draws them from recorded processes."""
+"""The benches that these tests run, and the pretended card beside them, are importable."""
 
 import sys
 from pathlib import Path
 
-BENCH = Path(__file__).parents[2] / "bench"
-if str(BENCH) not in sys.path:
-    sys.path.insert(0, str(BENCH))
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parents[1] / "bench"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,6 +146,20 @@ def test_the_tables_parts_name_files_that_are_there_and_parts_that_come_before()
     assert "in all about" in listed(chosen("trial,families", PARTS), 4)
     with pytest.raises(SystemExit, match="'nothing' is no part: trial"):
         chosen("nothing", PARTS)
+
+
+def test_every_bench_is_a_part_or_imported_or_named_where_its_figures_stand() -> None:
+    told = [ROOT / "README.md", *(ROOT / "tests/bench").iterdir()]
+    told += [page for folder in ("docs", "reports", "workflow/adr", "tests") for page in (ROOT / folder).rglob("*.md")]
+    texts = {path: path.read_text() for path in told if path.suffix in (".py", ".md", ".sh")}
+    scripts = [path for path, text in texts.items() if '__name__ == "__main__"' in text or path.suffix == ".sh"]
+    assert len(scripts) > 30
+
+    def called(script: Path) -> bool:
+        words = re.compile(rf"{re.escape(script.name)}|^(?:from|import) {script.stem}\b", re.MULTILINE)
+        return any(words.search(text) for path, text in texts.items() if path != script)
+
+    assert [script.name for script in scripts if not called(script)] == []
 
 
 LINES = {
