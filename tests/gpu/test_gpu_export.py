@@ -2,7 +2,6 @@
 
 import ctypes
 import importlib
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import numpy as np
 import pytest
 from own_process import compile_cuda
 
-from kerneltrial.commands import loader_runtime
-from kerneltrial.commands.loader_text import Part, package_text, plans_text
-from kerneltrial.commands.torch_text import tensors_text, torch_package_text
+from kerneltrial.commands.exported_package import write_package
+from kerneltrial.commands.loader_text import Part
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.propose.search.space import read_space
@@ -36,11 +34,11 @@ def test_a_scan_by_the_winner_and_by_the_baseline(card, tmp_path, monkeypatch):
         Part("winner", space.plan(parameters), "pointer", arch),
         Part("baseline", read_plan(plan_path(baseline)), "pointer", arch),
     )
-    (folder / "__init__.py").write_text(package_text(contract, "a test"))
-    (folder / "plans.py").write_text(plans_text(contract, parts))
-    shutil.copy(loader_runtime.__file__, folder / "runtime.py")
-    (folder / "winner.cubin").write_bytes(compile_cuda(space.source(parameters).decode(), arch).cubin)
-    (folder / "baseline.cubin").write_bytes(compile_cuda(baseline.read_text(), arch).cubin)
+    binaries = {
+        "winner.cubin": compile_cuda(space.source(parameters).decode(), arch).cubin,
+        "baseline.cubin": compile_cuda(baseline.read_text(), arch).cubin,
+    }
+    write_package(folder, "loader", (contract, "a test"), (parts, binaries))
     monkeypatch.syspath_prepend(str(tmp_path))
     package = importlib.import_module("scan_loader")
     stream = device.create_stream()
@@ -70,12 +68,11 @@ def _torch_package(name: str, arch: str, folder: Path) -> None:
         Part("baseline", read_plan(plan_path(baseline)), "pointer", arch),
     )
     folder.mkdir()
-    (folder / "__init__.py").write_text(torch_package_text(contract, "a test"))
-    (folder / "plans.py").write_text(plans_text(contract, parts))
-    (folder / "tensors.py").write_text(tensors_text())
-    shutil.copy(loader_runtime.__file__, folder / "runtime.py")
-    (folder / "winner.cubin").write_bytes(compile_cuda(space.source(parameters).decode(), arch).cubin)
-    (folder / "baseline.cubin").write_bytes(compile_cuda(baseline.read_text(), arch).cubin)
+    binaries = {
+        "winner.cubin": compile_cuda(space.source(parameters).decode(), arch).cubin,
+        "baseline.cubin": compile_cuda(baseline.read_text(), arch).cubin,
+    }
+    write_package(folder, "torch", (contract, "a test"), (parts, binaries))
 
 
 def test_operations_of_pytorch(card, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from trial_stories import STORIES
 
@@ -15,6 +16,7 @@ from kerneltrial.records.build import Built, Cubin
 from kerneltrial.records.decision import Winner
 from kerneltrial.records.envelope import MadeFrom
 from kerneltrial.store import envelopes
+from kerneltrial.store.canonical import canonical, digest
 from kerneltrial.store.objects import Objects
 from kerneltrial.store.signed import Signed
 
@@ -32,10 +34,14 @@ def _written(root: Path, story: str) -> Any:
     records = [("lock", 0, told.lock), ("qualify", 0, told.qualification), ("decide", 0, told.decision)]
     for one in told.iterations:
         records += [("propose", one.number, one.proposal), ("build", one.number, one.build)]
-    for stage, number, body in records:
-        path = root / graph.record_path(trial, stage, number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        envelopes.write(path, envelopes.seal(stage, number, MadeFrom(code="0" * 64, config={}, inputs={}), body))
+    inputs: dict[str, str] = {}
+    for stage, number, body in sorted(records, key=lambda record: record[0] == "decide"):
+        name = graph.record_path(trial, stage, number)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        made_from = MadeFrom(code="0" * 64, config={}, inputs=inputs if stage == "decide" else {})
+        envelope = envelopes.seal(stage, number, made_from, body)
+        inputs[name] = envelopes.body_digest(envelope)
+        envelopes.write(root / name, envelope)
     objects = Objects(root / graph.results(trial) / "objects")
     for built in (told.qualification.baseline, *(b for one in told.iterations for b in one.build.candidates)):
         if isinstance(built, Built):
@@ -113,3 +119,96 @@ def test_a_package_of_a_trial_without_a_card_says_so(
     assert ("note: no card was in this trial" in said) == (story == "cpu")
     (package,) = tmp_path.glob("reports/*/*_loader/__init__.py")
     assert ("no card)" in package.read_text()) == (story == "cpu")
+
+
+def _resealed(path: Path, change: Any) -> None:
+    """Edit a record, and give it the digest of what it says now: as whoever knows the form can."""
+    envelope = envelopes.read(path)
+    assert envelope is not None
+    body = msgspec.json.decode(msgspec.json.encode(envelope.body))
+    change(body)
+    content = {**msgspec.to_builtins(envelope), "body": body}
+    content.pop("sha256")
+    path.write_bytes(canonical({**content, "sha256": digest(canonical(content))}))
+
+
+def _plan(body: Any) -> None:
+    for attempt in body["attempts"]:
+        if attempt["state"] == "proposed":
+            attempt["candidate"]["plan"]["variants"][0]["launches"][0]["grid"][0] = "1"
+
+
+EDITS: dict[str, tuple[str, Any]] = {
+    "the contract's range": ("lock", lambda body: body["contract"]["dimensions"]["M"].update(maximum=10**6)),
+    "the winner's plan": ("propose", _plan),
+    "the winner's binary": ("build", lambda body: [one.update(ptx="a" * 64) for one in body["candidates"]]),
+    "the baseline's plan": ("qualify", lambda body: body["baseline_plan"]["variants"][0].update(when="0")),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_record_that_was_edited_is_exported_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    told = _written(tmp_path, "go")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(told.decision.winner, Winner)
+    stage, change = EDITS[what]
+    number = told.decision.winner.iteration if stage in ("propose", "build") else 0
+    path = graph.record_path(told.lock.trial, stage, number)
+    _resealed(tmp_path / path, change)
+    assert main(["export", "loader", "--out", "taken"]) == 3
+    line = capsys.readouterr().err
+    assert f"{path}: is not the record that the decision was made from" in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "taken").exists()
+
+
+def test_a_plan_that_is_not_the_winners_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The decision too was edited, so that it names the edited proposal."""
+    told = _written(tmp_path, "go")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(told.decision.winner, Winner)
+    path = graph.record_path(told.lock.trial, "propose", told.decision.winner.iteration)
+    _resealed(tmp_path / path, _plan)
+    edited = envelopes.read(tmp_path / path)
+    decision = tmp_path / graph.record_path(told.lock.trial, "decide")
+    held = envelopes.read(decision)
+    assert edited is not None
+    assert held is not None
+    inputs = {**held.made_from.inputs, path: envelopes.body_digest(edited)}
+    made_from = MadeFrom(code="0" * 64, config={}, inputs=inputs)
+    envelopes.write(decision, envelopes.seal("decide", 0, made_from, told.decision))
+    assert main(["export", "loader", "--out", "taken"]) == 3
+    assert "a candidate's id is not that of its source and plan" in capsys.readouterr().err
+    assert not (tmp_path / "taken").exists()
+
+
+def test_a_binary_that_was_altered_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = _written(tmp_path, "go")
+    monkeypatch.chdir(tmp_path)
+    path = Objects(tmp_path / graph.results(told.lock.trial) / "objects").path(told.qualification.baseline.ptx)
+    path.chmod(0o644)
+    path.write_bytes(b"another")
+    assert main(["export", "torch", "--out", "taken"]) == 3
+    line = capsys.readouterr().err
+    assert "was changed" in line
+    assert line.count("\n") == 1
+    assert not list(tmp_path.glob("*taken*"))
+
+
+@pytest.mark.parametrize("name", ["my-loader", "class", "1st", "a b"])
+def test_a_folder_that_python_cannot_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    _written(tmp_path, "go")
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "loader", "--out", name]) == 3
+    assert "is no name that Python can import" in capsys.readouterr().err
+    (tmp_path / "led_nowhere").symlink_to("nothing")
+    assert main(["export", "loader", "--out", "led_nowhere"]) == 3
+    assert "is there already" in capsys.readouterr().err

@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from kerneltrial.commands import loader_runtime
-from kerneltrial.commands.loader_text import Part, plans_text
+from kerneltrial.commands.exported_package import write_package
+from kerneltrial.commands.loader_text import Part
 from kerneltrial.commands.torch_text import dimensions_told, tensors_text, torch_package_text
 from kerneltrial.inputs.contracts import read_contract
 from kerneltrial.inputs.plans import plan_path, read_plan
+from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.propose.search.space import read_space
 
 CLONE = Path(__file__).resolve().parents[3]
@@ -32,7 +34,7 @@ def test_dimensions_are_read_off_shapes(name, told):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_text_of_every_family_is_python(name):
-    text = torch_package_text(read_contract(CLONE / f"kernels/{name}/contract.yaml"), "a test")
+    text = torch_package_text(read_contract(CLONE / f"kernels/{name}/contract.yaml"), "a test", {})
     compile(text, "package", "exec")
     assert f"kerneltrial::{name}" in text
     assert "kerneltrial.commands" not in tensors_text()
@@ -50,10 +52,7 @@ def test_the_operation_can_be_traced_and_refuses_what_is_on_no_card(tmp_path, mo
     )
     folder = tmp_path / "traced_torch_loader"
     folder.mkdir()
-    (folder / "__init__.py").write_text(torch_package_text(contract, "a test"))
-    (folder / "plans.py").write_text(plans_text(contract, parts))
-    (folder / "runtime.py").write_text(Path(loader_runtime.__file__).read_text())
-    (folder / "tensors.py").write_text(tensors_text())
+    write_package(folder, "torch", (contract, "a test"), (parts, {}))
     monkeypatch.syspath_prepend(str(tmp_path))
     package = importlib.import_module("traced_torch_loader")
     try:
@@ -67,8 +66,17 @@ def test_the_operation_can_be_traced_and_refuses_what_is_on_no_card(tmp_path, mo
         slanted = torch.empty(65)[1:]
         held = package.KERNEL.ready("x", slanted, torch.float32, (64,))
         assert held.data_ptr() % contract.alignment_bytes == 0 or held.data_ptr() != slanted.data_ptr()
+        with pytest.raises(ValueError, match=r"x has the shape \[3\], the contract wants 2 axes"):
+            torch.ops.kerneltrial.layernorm_residual_f32(torch.empty(3, device="meta"), *on_meta[1:])
         with pytest.raises(ValueError, match="must be on one CUDA card"):
             package.KERNEL.put({"x": torch.empty(2)}, {})
     finally:
         for module in [module for module in sys.modules if module.startswith("traced_torch_loader")]:
             del sys.modules[module]
+
+
+def test_without_an_input_there_is_one_line():
+    contract = read_contract(CLONE / "kernels/softmax_f32/contract.yaml")
+    outputs = tuple(one for one in contract.arguments if getattr(one, "role", "output") == "output")
+    with pytest.raises(InputProblem, match=r"has no input.*take `kerneltrial export loader`"):
+        torch_package_text(replace(contract, arguments=outputs), "a test", {})

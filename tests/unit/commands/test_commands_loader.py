@@ -2,7 +2,7 @@
 
 import ctypes
 import importlib
-import shutil
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kerneltrial.commands import loader_runtime
-from kerneltrial.commands.loader_text import Part, package_text, plans_text, python_of
+from kerneltrial.commands.exported_package import write_package
+from kerneltrial.commands.loader_text import Part, python_of
 from kerneltrial.inputs.boundary import boundary_shapes
 from kerneltrial.inputs.calls import Call, Pointer
 from kerneltrial.inputs.cases import read_cases
@@ -84,12 +84,9 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]
         folder = tmp_path / f"{contract.name}_{len(made)}_loader"
         folder.mkdir()
         parts = (Part("winner", winner, abi, "sm_90a"), Part("baseline", baseline, "pointer", "sm_90a"))
-        (folder / "__init__.py").write_text(package_text(contract, 'from "a" trial'))
-        (folder / "plans.py").write_text(plans_text(contract, parts))
-        shutil.copy(loader_runtime.__file__, folder / "runtime.py")
-        for name in ("winner", "baseline"):
-            (folder / f"{name}.cubin").write_bytes(f"cubin of the {name}".encode())
-            (folder / f"{name}.ptx").write_bytes(f"ptx of the {name}".encode())
+        names = [(name, kind) for name in ("winner", "baseline") for kind in ("cubin", "ptx")]
+        binaries = {f"{name}.{kind}": f"{kind} of the {name}".encode() for name, kind in names}
+        write_package(folder, "loader", (contract, 'from "a" trial'), (parts, binaries))
         made.append(folder.name)
         return importlib.import_module(folder.name)
 
@@ -107,14 +104,14 @@ def _family(name: str, **parameters: int) -> tuple[Contract, LaunchPlan, LaunchP
 
 
 def _call(package: Any, contract: Contract, dimensions: dict[str, int], **changes: Any) -> str:
-    arrays = {array.name: 4096 * (1 + place) for place, array in enumerate(contract.arrays)}
+    arrays = {array.name: (1 + place) << 34 for place, array in enumerate(contract.arrays)}
     chosen: str = getattr(package, contract.name)(STREAM, **{**arrays, **dimensions, **changes})
     return chosen
 
 
 def _as_launched(call: Call, contract: Contract) -> list[tuple[Any, ...]]:
     """A trial's own launches of a call, in the terms of the pretended card; scratch has no address here."""
-    addresses = {array.name: 4096 * (1 + place) for place, array in enumerate(contract.arrays)}
+    addresses = {array.name: (1 + place) << 34 for place, array in enumerate(contract.arrays)}
     found = []
     for one in call.launches:
         args = [
@@ -232,17 +229,34 @@ class Held:
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None
     address: int = 4096
+    typestr: str = "<f4"
+    read_only: bool = False
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "strides": self.strides, "typestr": "<f4", "data": (self.address, False)}
+        return {
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self.typestr,
+            "data": (self.address, self.read_only),
+        }
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"x": Held((3, 9))}, "x has 108 bytes, the contract wants 96"),
+        ({"x": Held((3, 9))}, r"x is f4 of \(3, 9\), the contract wants f4 of \(3, 8\)"),
+        ({"x": Held((8, 3))}, r"x is f4 of \(8, 3\)"),
+        ({"x": Held((3, 8), typestr="<i4")}, "x is i4 of"),
         ({"x": Held((3, 8), strides=(4, 12))}, "x is not contiguous"),
+        ({"y": Held((3, 8), read_only=True, address=1 << 40)}, "y is read-only"),
+        ({"x": types.SimpleNamespace(handle=4096, size=95)}, "x has 95 bytes, the contract wants 96"),
+        ({"x": types.SimpleNamespace(handle=4096, size=96, device_id=1)}, "x is on device 1, the current one is 0"),
+        ({"x": 0}, "x has the address 0"),
+        ({"x": True}, "x is a bool"),
+        ({"x": 1 << 20, "y": 1 << 20}, "x and y share memory"),
+        ({"rows": 3.0}, r"rows=3\.0 must be a whole number"),
+        ({"rows": "3"}, "rows='3' must be a whole number"),
         ({"x": Held((3, 8), address=4100)}, "x is not aligned to 256 bytes"),
         ({"x": 4100}, "x is not aligned"),
         ({"x": "hello"}, "x is a str"),
@@ -286,3 +300,143 @@ def test_shapes_are_the_contracts(export: Package) -> None:
     dimensions = {"rows": 5, "cols": 7, "entries": 11}
     plans = importlib.import_module(f"{package.__name__}.plans")
     assert {name: array.shape for name, array in plans.arrays(dimensions).items()} == array_shapes(contract, dimensions)
+
+
+def test_strides_of_what_is_contiguous_are_no_fault(card: Card, export: Package) -> None:
+    contract, winner, baseline = _family("softmax_f32")
+    package = export(contract, winner, baseline)
+    assert _call(package, contract, {"rows": 3, "cols": 8}, x=Held((3, 8), strides=(32, 4))) == "winner"
+    assert _call(package, contract, {"rows": 1, "cols": 8}, x=Held((1, 8), strides=(999, 4))) == "winner"
+
+
+def test_memory_may_be_shared_where_the_contract_says_so(card: Card, export: Package) -> None:
+    contract, winner, baseline = _family("softmax_f32")
+    package = export(replace(contract, in_place={"y": "x"}), winner, baseline)
+    assert _call(package, contract, {"rows": 3, "cols": 8}, x=1 << 20, y=1 << 20) == "winner"
+    with pytest.raises(ValueError, match="share memory"):  # by a part of it
+        _call(package, contract, {"rows": 300, "cols": 8}, x=1 << 20, y=(1 << 20) + 256)
+
+
+def test_a_size_that_does_not_fit_its_parameter_is_never_another(card: Card, export: Package) -> None:
+    """As int32 2**31 rows would be minus 2**31, in the baseline too."""
+    contract, winner, baseline = _family("softmax_f32")
+    package = export(contract, winner, baseline)
+    for rows in (2**31, 2**31 + 5):
+        with pytest.raises(ValueError, match=r"winner: rows=.*is outside of the contract.*; baseline: softmax"):
+            _call(package, contract, {"rows": rows, "cols": 1})
+        assert package.KERNEL.choice({"rows": rows, "cols": 1}) == "none"
+    assert card.launched == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"grid": ("rows", "65536", "1")},
+        {"block": ("1024", "2", "1")},
+        {"block": ("1", "1", "rows - 3")},
+        {"shared_bytes": "cols * 100000"},
+        {"cluster": ("17", "1", "1")},
+        {"cluster": ("2", "1", "1")},
+    ],
+    ids=str,
+)
+def test_a_launch_that_no_card_takes_gives_way_to_the_baseline(
+    card: Card, export: Package, change: dict[str, Any]
+) -> None:
+    contract, _, baseline = _family("softmax_f32")
+    launch = replace(baseline.variants[0].launches[0], **change)
+    package = export(contract, LaunchPlan(variants=(Variant(launches=(launch,)),)), baseline)
+    assert _call(package, contract, {"rows": 3, "cols": 8}) == "baseline"
+
+
+@pytest.mark.parametrize("name", ["plans.py", "runtime.py", "winner.cubin", "baseline.ptx"])
+@pytest.mark.parametrize("how", ["altered", "missing"])
+def test_a_package_that_was_altered_is_refused(card: Card, export: Package, name: str, how: str) -> None:
+    contract, winner, baseline = _family("softmax_f32")
+    package = export(contract, winner, baseline)
+    path = Path(package.__file__).parent / name
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes() + b"\n")
+    kernel = type(package.KERNEL)
+    runtime = sys.modules[kernel.__module__]
+    with pytest.raises(runtime.Altered, match=rf"{name}: is not what was exported .*export the kernel again"):
+        kernel(path.parent, package.PROMISE, package.CODES, package.FILES)
+    if name == "winner.cubin":  # after the import too, and no baseline runs in its place
+        with pytest.raises(runtime.Altered):
+            _call(package, contract, {"rows": 3, "cols": 8})
+        assert card.launched == []
+
+
+def test_sums_name_every_file(export: Package) -> None:
+    contract, winner, baseline = _family("softmax_f32")
+    folder = Path(export(contract, winner, baseline).__file__).parent
+    named = {line.split("  ")[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+    assert named == {path.name for path in folder.iterdir() if path.is_file()} - {"SHA256SUMS"}
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folder, check=True)
+
+
+FAMILIES = sorted(path.parent.name for path in (CLONE / "kernels").glob("*/space.yaml"))
+
+
+@pytest.mark.parametrize("form", ["loader", "torch"])
+def test_what_is_written_is_as_ruff_would_have_it(tmp_path: Path, form: Any) -> None:
+    """Whoever takes a package into a repository of their own has its linter on it."""
+    for name in FAMILIES:
+        contract, winner, baseline = _family(name)
+        folder = tmp_path / f"{name}_loader"
+        folder.mkdir()
+        parts = (Part("winner", winner, "pointer", "sm_90a"), Part("baseline", baseline, "pointer", ""))
+        write_package(folder, form, (contract, "a test"), (parts, {}))
+    _lint(tmp_path)
+
+
+def _lint(folder: Path) -> None:
+    words = [sys.executable, "-m", "ruff", "check", "--isolated", "--quiet", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("form", ["loader", "torch"])
+@pytest.mark.parametrize("name", ["class", "torch", "KERNEL", "Path", "softmax"])
+def test_names_that_python_or_the_package_has_itself_give_way(tmp_path: Path, form: Any, name: str) -> None:
+    contract, _, baseline = _family("softmax_f32")
+    words = {"x": "stream", "y": "KERNEL", "rows": "d", "cols": "torch"}
+
+    def renamed(text: str) -> str:
+        return " ".join(words.get(word, word) for word in text.split())
+
+    arguments = tuple(
+        replace(
+            one, name=words[one.name], **({"shape": tuple(map(renamed, one.shape))} if hasattr(one, "shape") else {})
+        )
+        for one in contract.arguments
+    )
+    dimensions = {words[key]: span for key, span in contract.dimensions.items()}
+    strange = replace(contract, name=name, arguments=arguments, dimensions=dimensions)
+    launch = replace(baseline.variants[0].launches[0], grid=("d", "1", "1"), args=("stream", "KERNEL"))
+    plan = LaunchPlan(variants=(Variant(launches=(launch,)),))
+    folder = tmp_path / "strange_loader"
+    folder.mkdir()
+    write_package(folder, form, (strange, "a test"), ((Part("winner", plan, "pointer", ""),), {}))
+    _lint(folder)
+
+
+def test_words_of_a_contract_end_no_text_and_steer_no_terminal(tmp_path: Path) -> None:
+    contract, winner, baseline = _family("softmax_f32")
+    words = 'a """ b \\ c\x1b[2J\u202e \x00\r\n\tlast "'
+    parts = (Part("winner", winner, "pointer", ""), Part("baseline", baseline, "pointer", ""))
+    for form in ("loader", "torch"):
+        folder = tmp_path / form
+        folder.mkdir()
+        write_package(folder, form, (replace(contract, description=words), "a test"), (parts, {}))  # type: ignore[arg-type]
+        text = (folder / "__init__.py").read_text()
+        compile(text, "package", "exec")
+        assert text.replace("\n", "").isprintable()
+
+
+def test_bounds_that_no_call_looks_at_are_said(tmp_path: Path) -> None:
+    contract, winner, _ = _family("spmv_csr_f32")
+    write_package(tmp_path, "loader", (contract, "a test"), ((Part("winner", winner, "pointer", ""),), {}))
+    assert "- columns from 0, below cols" in (tmp_path / "__init__.py").read_text()

@@ -7,14 +7,16 @@ authorises, whatever the decision was.
 """
 
 import argparse
+import keyword
+import os
 from pathlib import Path
 
-from kerneltrial.commands import loader_runtime
 from kerneltrial.commands.configuration import read_config
-from kerneltrial.commands.loader_text import Part, package_text, plans_text
-from kerneltrial.commands.torch_text import tensors_text, torch_package_text
+from kerneltrial.commands.exported_package import SUMS, write_package
+from kerneltrial.commands.loader_text import Part, function_name
 from kerneltrial.commands.trial_records import record
 from kerneltrial.dag import graph
+from kerneltrial.evidence.links import wrong_ids
 from kerneltrial.evidence.members import is_exported
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.build import Build, Built, Cubin
@@ -39,13 +41,16 @@ def run(given: argparse.Namespace, here: Path) -> int:
     winner = decided.winner
     if not isinstance(winner, Winner):
         raise InputProblem(f"{graph.results(trial)}: there is no winner to export: {winner.why}")
+    _check_chain(root, trial, winner)
     candidate, built = _winner(root, trial, winner)
     qualification = record(root, trial, "qualify", Qualification)
     folder = (
         (here / given.out) if given.out else root / graph.reports(trial) / f"{lock.contract.name}{ENDINGS[given.form]}"
     )
-    if folder.exists():
+    if os.path.lexists(folder):
         raise InputProblem(f"{folder}: is there already; remove it, or name another with --out")
+    if not folder.name.isidentifier() or keyword.iskeyword(folder.name):
+        raise InputProblem(f"{folder}: {folder.name!r} is no name that Python can import; name another with --out")
     _refuse_sealed(folder, root, trial)
     parts = (
         Part("winner", candidate.plan, built.abi, _arch(built)),
@@ -56,21 +61,15 @@ def run(given: argparse.Namespace, here: Path) -> int:
         f"{lock.device.arch}{', no card' if lock.device.kind == 'cpu' else ''}); candidate\n{candidate.id}."
     )
     objects = Objects(root / graph.results(trial) / "objects")
+    binaries = {**_binaries("winner", built, objects), **_binaries("baseline", qualification.baseline, objects)}
     with whole_folder(folder) as made:
-        if given.form == "torch":
-            (made / "__init__.py").write_text(torch_package_text(lock.contract, story))
-            (made / "tensors.py").write_text(tensors_text())
-        else:
-            (made / "__init__.py").write_text(package_text(lock.contract, story))
-        (made / "plans.py").write_text(plans_text(lock.contract, parts))
-        (made / "runtime.py").write_bytes(Path(loader_runtime.__file__).read_bytes())
-        for name, build in (("winner", built), ("baseline", qualification.baseline)):
-            _binaries(made, name, build, objects)
+        sums = write_package(made, given.form, (lock.contract, story), (parts, binaries))
     files = ", ".join(sorted(path.name for path in folder.iterdir()))
     how = "torch.ops.kerneltrial." if given.form == "torch" else f"{folder.name}."
     words = "..." if given.form == "torch" else "stream, ..."
-    print(f"{_shown(folder, here)}: {story}")
-    print(f"import {folder.name}, then {how}{lock.contract.name}({words}); files: {files}")
+    print(f"{_shown(folder, here)}: {' '.join(story.split())}")
+    print(f"import {folder.name}, then {how}{function_name(lock.contract)}({words}); files: {files}")
+    print(f"SHA-256 of {SUMS}, which names those of the other files: {sums}")
     if lock.device.kind == "cpu":
         print(_of_no_card(lock.device.arch))
     return 0
@@ -101,6 +100,19 @@ def _refuse_sealed(folder: Path, root: Path, trial: str) -> None:
         raise InputProblem(f"{folder}: lies in trial {trial}, which is sealed; name a folder elsewhere with --out")
 
 
+def _check_chain(root: Path, trial: str, winner: Winner) -> None:
+    """Raise `InputProblem` unless the decision was made from the very records that the package will be made from."""
+    decided = envelopes.read(root / graph.record_path(trial, "decide"))
+    inputs = decided.made_from.inputs if decided else {}
+    pairs = (("lock", 0), ("qualify", 0), ("propose", winner.iteration), ("build", winner.iteration))
+    for path in (graph.record_path(trial, stage, number) for stage, number in pairs):
+        found = envelopes.read(root / path)
+        if found is None or inputs.get(path) != envelopes.body_digest(found):
+            raise InputProblem(f"{path}: is not the record that the decision was made from; run snakemake again")
+        if wrong_ids(found.body):
+            raise InputProblem(f"{path}: a candidate's id is not that of its source and plan; it was edited")
+
+
 def _winner(root: Path, trial: str, winner: Winner) -> tuple[Candidate, Built]:
     """The winner's candidate and build, from the records of its iteration."""
     paths = {stage: graph.record_path(trial, stage, winner.iteration) for stage in ("propose", "build")}
@@ -117,10 +129,8 @@ def _arch(built: Built) -> str:
     return built.cubin.arch if isinstance(built.cubin, Cubin) else ""
 
 
-def _binaries(folder: Path, name: str, built: Built, objects: Objects) -> None:
+def _binaries(name: str, built: Built, objects: Objects) -> dict[str, bytes]:
     """Machine code where there is some; PTX, for other cards, where there is some."""
-    if isinstance(built.cubin, Cubin):
-        (folder / f"{name}.cubin").write_bytes(objects.get(built.cubin.digest))
+    found = {f"{name}.cubin": objects.get(built.cubin.digest)} if isinstance(built.cubin, Cubin) else {}
     ptx = objects.get(built.ptx)
-    if ptx:
-        (folder / f"{name}.ptx").write_bytes(ptx)
+    return {**found, f"{name}.ptx": ptx} if ptx else found

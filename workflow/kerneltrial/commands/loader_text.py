@@ -5,15 +5,18 @@ and logic give 0 or 1 there, and so they do here.
 """
 
 import ast
+import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
 from kerneltrial.inputs.dtypes import item_bytes
 from kerneltrial.inputs.expressions import names
 from kerneltrial.records.build import Abi
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, ScalarArgument
 from kerneltrial.records.plan import Grid, Launch, LaunchPlan
+from kerneltrial.store.printed import printed
 
 _CAST = re.compile(r"(int32|int64)\((.*)\)", re.DOTALL)
 _HEAD = '''"""How {name} is launched: made by `kerneltrial export`; edit the trial, not this file."""
@@ -25,8 +28,8 @@ from .runtime import Array, Code, Launch, Promise, Scratch
 
 def ceil_div(dividend: int, divisor: int) -> int:
     return -(-dividend // divisor)
-
 '''
+_KINDS = {"float": "f", "int": "i", "uint": "u"}
 
 
 @dataclass(frozen=True)
@@ -44,36 +47,84 @@ def plans_text(contract: Contract, parts: Sequence[Part]) -> str:
     blocks = [_HEAD.format(name=contract.name), _arrays(contract)]
     for part in parts:
         blocks += [_launches(contract, part), _scratch(contract, part)]
-    ranges = {name: (span.minimum, span.maximum, span.multiple_of) for name, span in contract.dimensions.items()}
-    blocks.append(
-        f"PROMISE = Promise(\n    arrays=arrays,\n    ranges={ranges!r},\n"
-        f"    alignment_bytes={contract.alignment_bytes},\n)\n"
+    ranges = "".join(
+        f'        "{name}": ({span.minimum}, {span.maximum}, {span.multiple_of}),\n'
+        for name, span in contract.dimensions.items()
     )
+    placed = "".join(f'        "{output}": "{source}",\n' for output, source in contract.in_place.items())
     codes = "".join(
-        f"    Code({part.name!r}, {part.arch!r}, {part.name}_launches, {part.name}_scratch, {_entries(part.plan)!r}),\n"
+        f'    Code(\n        "{part.name}",\n        "{part.arch}",\n        {part.name}_launches,\n'
+        f"        {part.name}_scratch,\n        ({_words(_entries(part.plan))}),\n    ),\n"
         for part in parts
     )
-    blocks.append(f"CODES = (\n{codes})\n")
-    return "\n".join(blocks)
+    blocks.append(
+        f"PROMISE = Promise(\n    arrays=arrays,\n    ranges={_braced(ranges)},\n"
+        f"    alignment_bytes={contract.alignment_bytes},\n    in_place={_braced(placed)},\n)\n"
+        f"CODES = (\n{codes})\n"
+    )
+    return "\n\n".join(blocks)
 
 
-def package_text(contract: Contract, story: str) -> str:
-    """Return the text of __init__.py: one function, named after the contract; `story` says where it comes from."""
-    arrays = [array.name for array in contract.arrays]
-    dimensions = list(contract.dimensions)
+def _braced(lines: str) -> str:
+    return f"{{\n{lines}    }}" if lines else "{}"
+
+
+def _words(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names) + ("," if len(names) == 1 else "")
+
+
+def package_text(contract: Contract, story: str, files: Mapping[str, str]) -> str:
+    """Return the text of __init__.py: one function, named after the contract.
+
+    `story` says where it comes from; `files` maps the package's other files to their SHA-256, to which it holds them.
+    """
+    arrays, dimensions = [array.name for array in contract.arrays], list(contract.dimensions)
+    taken = (*arrays, *dimensions)
+    kernel, stream = free("KERNEL", taken), free("stream", taken)
     given = ", ".join(f'"{name}": {name}' for name in arrays)
     sizes = ", ".join(f'"{name}": {name}' for name in dimensions)
-    named = ", ".join((*arrays, *dimensions))
     return (
-        f'"""{quoted(contract.description)}\n\n{quoted(story)}\n"""\n\n'
+        f'"""{quoted(contract.description)}\n\n{quoted(story)}\n{tried_with(contract)}"""\n\n'
         "from pathlib import Path\n\nfrom .plans import CODES, PROMISE\nfrom .runtime import Kernel\n\n"
-        "KERNEL = Kernel(Path(__file__).parent, PROMISE, CODES)\n\n\n"
-        f"def {contract.name}(stream, *, {named}):\n"
-        '    """Put one call on `stream`; return "winner" or "baseline", whichever fits dimensions and device.\n\n'
+        f"{files_text(files)}\n{kernel} = Kernel(Path(__file__).parent, PROMISE, CODES, FILES)\n\n\n"
+        f"def {function_name(contract, kernel)}({stream}, *, {', '.join(taken)}):\n"
+        f'    """Put one call on `{stream}`; return "winner" or "baseline", whichever fits dimensions and device.\n\n'
         "    Arrays are addresses, cuda.core buffers, or have __cuda_array_interface__. ValueError is raised where\n"
         '    neither kernel fits, or an array is not as the contract says.\n    """\n'
-        f"    return KERNEL(stream, {{{given}}}, {{{sizes}}})\n"
+        f"    return {kernel}(\n        {stream},\n        {{{given}}},\n        {{{sizes}}},\n    )\n"
     )
+
+
+def files_text(files: Mapping[str, str]) -> str:
+    """Return the lines that state the SHA-256 of a package's other files."""
+    lines = "".join(f'    "{name}": "{sha256}",\n' for name, sha256 in sorted(files.items()))
+    return f"FILES = {{  # their SHA-256: the kernel refuses others\n{lines}}}"
+
+
+def free(word: str, taken: Iterable[str]) -> str:
+    """A name of a package's own that no argument and no dimension has."""
+    return free(f"{word}_", taken) if word in taken else word
+
+
+def function_name(contract: Contract, *others: str) -> str:
+    """The contract's name as that of a function beside what else the package's module holds."""
+    own = ("Path", "CODES", "PROMISE", "FILES", "Kernel", "TensorKernel", "_", "_sizes", "torch", *others)
+    return free(contract.name, (*own, *keyword.kwlist))
+
+
+def tried_with(contract: Contract) -> str:
+    """Lines on the values of inputs that the kernels were tried with, where the contract bounds them; nobody checks."""
+    told = [f"- {array.name} {words}\n" for array in contract.arrays if (words := _bounds(array))]
+    head = "Its inputs were tried within these bounds, which no call looks at:"
+    return f"\n{head}\n\n{''.join(told)}" if told else ""
+
+
+def _bounds(array: Array) -> str:
+    low = f"from {array.low}" if array.low is not None else ""
+    high = f"up to {array.high}" if array.high is not None else ""
+    below = f"below {array.below}" if array.below is not None else ""
+    words = (low, high, below, "ascending" if array.ascending else "")
+    return "" if array.role == "output" else ", ".join(filter(None, words))
 
 
 def python_of(expression: str) -> str:
@@ -83,7 +134,7 @@ def python_of(expression: str) -> str:
     """
     names(expression)
     turned = _Turned().visit(ast.parse(expression.strip(), mode="eval").body)
-    text = ast.unparse(turned)
+    text = ast.unparse(turned).replace("'", '"')  # the only strings are names of dimensions
     return text if isinstance(turned, ast.Constant | ast.Subscript | ast.Call) else f"({text})"
 
 
@@ -112,12 +163,26 @@ def _called(function: str, argument: ast.AST) -> ast.AST:
 
 
 def _arrays(contract: Contract) -> str:
-    lines = "".join(f'        "{a.name}": Array({item_bytes(a.dtype)}, {_shape(a)}),\n' for a in contract.arrays)
-    return f"\ndef arrays(d: Mapping[str, int]) -> dict[str, Array]:\n    return {{\n{lines}    }}\n"
+    lines = "".join(
+        f'        "{a.name}": Array({item_bytes(a.dtype)}, {shape_text(a)}, "{_kind(a)}", {a.role != "input"}),\n'
+        for a in contract.arrays
+    )
+    return f"def arrays(d: Mapping[str, int]) -> dict[str, Array]:\n    return {_braced(lines)}\n"
 
 
-def _shape(array: Array) -> str:
-    return "(" + "".join(f"{python_of(axis)}, " for axis in array.shape) + ")"
+def _kind(array: Array) -> str:
+    """Type and bytes of an element, as __cuda_array_interface__ says them; bf16 for bfloat16."""
+    word = array.dtype.rstrip("0123456789")
+    return "bf16" if word == "bfloat" else f"{_KINDS[word]}{item_bytes(array.dtype)}"
+
+
+def shape_text(array: Array) -> str:
+    """Return an array's shape as a tuple in Python text over `d`."""
+    return _tuple([python_of(axis) for axis in array.shape])
+
+
+def _tuple(words: Sequence[str]) -> str:
+    return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
 
 
 def _scratch(contract: Contract, part: Part) -> str:
@@ -125,32 +190,35 @@ def _scratch(contract: Contract, part: Part) -> str:
         f'        "{s.name}": Scratch({item_bytes(s.dtype)} * {python_of(s.elements)}, "{s.initial}"),\n'
         for s in part.plan.scratch
     )
-    return f"\ndef {part.name}_scratch(d: Mapping[str, int]) -> dict[str, Scratch]:\n    return {{\n{lines}    }}\n"
+    return f"def {part.name}_scratch(d: Mapping[str, int]) -> dict[str, Scratch]:\n    return {_braced(lines)}\n"
 
 
 def _launches(contract: Contract, part: Part) -> str:
-    text = f"\ndef {part.name}_launches(d: Mapping[str, int]) -> tuple[Launch, ...] | None:\n"
+    text = f"def {part.name}_launches(d: Mapping[str, int]) -> tuple[Launch, ...] | None:\n"
     for variant in part.plan.variants:
-        lines = "".join(f"            {_launch(contract, part, launch)},\n" for launch in variant.launches)
-        text += f"    if {python_of(variant.when)}:\n        return (\n{lines}        )\n"
+        lines = "".join(_launch(contract, part, launch) for launch in variant.launches)
+        taken = f"return (\n{indent(lines, '    ')})\n"
+        if variant.when.strip() == "1":
+            return text + indent(taken, "    ")
+        text += f"    if {python_of(variant.when)}:\n{indent(taken, '        ')}"
     return text + "    return None\n"
 
 
 def _launch(contract: Contract, part: Part, launch: Launch) -> str:
     words = [word for argument in launch.args for word in _argument(contract, part, argument)]
-    extra = ""
+    args = "(\n" + "".join(f"    {word},\n" for word in words) + ")" if words else "()"
+    parts = [f'"{launch.entry}"', _triple(launch.grid), _triple(launch.block), args]
     if launch.cluster != ("1", "1", "1"):
-        extra += f", cluster={_triple(launch.cluster)}"
+        parts.append(f"cluster={_triple(launch.cluster)}")
     if launch.shared_bytes != "0":
-        extra += f", shared_bytes={python_of(launch.shared_bytes)}"
+        parts.append(f"shared_bytes={python_of(launch.shared_bytes)}")
     if launch.cooperative:
-        extra += ", cooperative=True"
-    args = "".join(f"{word}, " for word in words)
-    return f'Launch("{launch.entry}", {_triple(launch.grid)}, {_triple(launch.block)}, ({args}){extra})'
+        parts.append("cooperative=True")
+    return f"Launch(\n{indent(''.join(f'{one},{chr(10)}' for one in parts), '    ')}),\n"
 
 
 def _triple(sizes: Grid) -> str:
-    return "(" + ", ".join(python_of(size) for size in sizes) + ")"
+    return _tuple([python_of(size) for size in sizes])
 
 
 def _argument(contract: Contract, part: Part, argument: str) -> list[str]:
@@ -193,5 +261,6 @@ def _entries(plan: LaunchPlan) -> tuple[str, ...]:
 
 
 def quoted(text: str) -> str:
-    """Text that can stand in a docstring."""
-    return text.strip().replace("\\", "\\\\").replace('"""', "'''")
+    """Text that can stand in a docstring: nothing in it ends the string, or steers a terminal."""
+    lines = (printed(line.expandtabs()).rstrip() for line in text.strip().splitlines())
+    return "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")

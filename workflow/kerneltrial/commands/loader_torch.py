@@ -30,6 +30,13 @@ class TensorKernel(Kernel):
             stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
             return self(stream, {name: tensor.data_ptr() for name, tensor in tensors.items()}, dimensions)
 
+    @staticmethod
+    def axes(name: str, tensor: Any, count: int) -> Any:
+        """The tensor's shape; ValueError where it has another number of axes."""
+        if len(tensor.shape) != count:
+            raise ValueError(f"{name} has the shape {list(tensor.shape)}, the contract wants {count} axes")
+        return tensor.shape
+
     def ready(self, name: str, tensor: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
         """The tensor, or a copy of it that is contiguous and aligned; ValueError where dtype or shape is another."""
         if tensor.dtype != dtype or tuple(tensor.shape) != shape:
