@@ -60,7 +60,7 @@ class Family:
         self._objects = Objects(folder / "objects")
         self.runners = stack.enter_context(Nursery(runner_preload(device)))
         compilers = stack.enter_context(Nursery(build_preload(("cuda_cpp",))))
-        self._builder = Builder(compilers, self.contract, self.arch, device)
+        self._builder = Builder(compilers, self.contract, self.arch)
         baseline = self.kernels / "baseline.cu"
         plan = read_plan(plan_path(baseline))
         built = self.build(baseline.read_bytes(), plan)

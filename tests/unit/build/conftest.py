@@ -24,4 +24,4 @@ def build_nursery() -> Iterator[Nursery]:
 
 @pytest.fixture
 def workshop(build_nursery: Nursery, tmp_path: Path) -> Workshop:
-    return Workshop(Builder(build_nursery, CONTRACT, "sm_80", "cpu"), Objects(tmp_path))
+    return Workshop(Builder(build_nursery, CONTRACT, "sm_80"), Objects(tmp_path))

@@ -186,7 +186,7 @@ def test_headers_of_the_contract_are_found_and_named_in_its_words(build_nursery,
     contract = msgspec.structs.replace(
         CONTRACT, include_folders=("headers",), defines={"TWICE": "2"}, options=("--use_fast_math",)
     )
-    builder = Builder(build_nursery, contract, "sm_80", "cpu", folder=folder)
+    builder = Builder(build_nursery, contract, "sm_80", folder=folder)
     workshop = Workshop(builder, Objects(tmp_path / "objects"))
     source = '#include "team.h"\n' + SCALE.replace("2.0f", "FACTOR * TWICE")
     built = workshop.cuda(source)
@@ -200,12 +200,12 @@ def test_headers_of_the_contract_are_found_and_named_in_its_words(build_nursery,
 def test_a_contract_without_its_include_folder_is_a_problem(build_nursery, tmp_path: Path) -> None:
     contract = msgspec.structs.replace(CONTRACT, include_folders=("absent",))
     with pytest.raises(BuildProblem, match="'absent' of the contract"):
-        Builder(build_nursery, contract, "sm_80", "cpu", folder=tmp_path)
+        Builder(build_nursery, contract, "sm_80", folder=tmp_path)
 
 
 def test_an_option_that_nvrtc_does_not_know_is_a_problem_of_the_contract(build_nursery, tmp_path: Path) -> None:
     contract = msgspec.structs.replace(CONTRACT, options=("--no-such-option",))
-    workshop = Workshop(Builder(build_nursery, contract, "sm_80", "cpu"), Objects(tmp_path))
+    workshop = Workshop(Builder(build_nursery, contract, "sm_80"), Objects(tmp_path))
     with pytest.raises(BuildProblem, match="no-such-option"):
         workshop.cuda(SCALE)
 
@@ -236,7 +236,7 @@ extern "C" __global__ void k(const float* x, float* y, int n) { y[0] = T<24, 1>:
 
 
 def limited(build_nursery, tmp_path: Path, limits: Limits):
-    return Workshop(Builder(build_nursery, CONTRACT, "sm_80", "cpu", limits=limits), Objects(tmp_path))
+    return Workshop(Builder(build_nursery, CONTRACT, "sm_80", limits=limits), Objects(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_parameters_are_those_that_a_call_passes(build_nursery, tmp_path: Path, 
         operations="n",
         bytes="n",
     )
-    workshop = Workshop(Builder(build_nursery, contract, "sm_80", "cpu"), Objects(tmp_path))
+    workshop = Workshop(Builder(build_nursery, contract, "sm_80"), Objects(tmp_path))
     source = "def k(x, y, s, n, m):\n    for i in range(n):\n        if s > m:\n            y[i, 1] = x[i, 0, 1]\n"
     plan = workshop.plan("k", args=("x", "y", "s", "n", "int32(n)"))
     built = workshop.numba(source, plan)
@@ -274,7 +274,7 @@ def test_a_host_without_numba_is_a_problem_of_the_host(monkeypatch: pytest.Monke
     )
     monkeypatch.syspath_prepend(tmp_path)
     with Nursery(["build_without_numba:install"]) as nursery:
-        workshop = Workshop(Builder(nursery, CONTRACT, "sm_80", "cpu"), Objects(tmp_path / "objects"))
+        workshop = Workshop(Builder(nursery, CONTRACT, "sm_80"), Objects(tmp_path / "objects"))
         with pytest.raises(BuildProblem, match="no libNVVM here"):
             workshop.numba(SCALE)
 

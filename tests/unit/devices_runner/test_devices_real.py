@@ -61,7 +61,7 @@ def nursery() -> Iterator[Nursery]:
 def run(nursery: Nursery, folder: Path, language: str, source: str, call_s: float = 60.0):
     objects, content = Objects(folder), source.encode()
     candidate = Candidate(id=digest(content), language=language, source=digest(content), plan=PLAN)
-    built = Builder(nursery, CONTRACT, "sm_80", "cpu").build(candidate, content, objects)
+    built = Builder(nursery, CONTRACT, "sm_80").build(candidate, content, objects)
     assert isinstance(built, Built), built
     call = resolve(PLAN, CONTRACT, {"n": 100}, built.abi)
     with Runner(nursery, "cpu", call_s=call_s) as runner:

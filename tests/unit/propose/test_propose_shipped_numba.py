@@ -78,7 +78,7 @@ def loaded(numba_nursery: Nursery, tmp_path: Path, request: pytest.FixtureReques
     origin = Origin(hypothesis="", pattern="none", parents=(), parameters={})
     draft = Draft("numba_cuda", SPACE.source(parameters), SPACE.plan(parameters), origin)
     objects = Objects(tmp_path)
-    built = Builder(numba_nursery, CONTRACT, "sm_80", "cpu").build(candidate_of(draft), draft.source, objects)
+    built = Builder(numba_nursery, CONTRACT, "sm_80").build(candidate_of(draft), draft.source, objects)
     assert isinstance(built, Built), built
     return parameters, open_cpu().load(Binary(ptx=objects.get(built.ptx).decode(), cubin=b""))
 

@@ -19,7 +19,6 @@ from kerneltrial.inputs.toolchain import toolchain
 from kerneltrial.records.build import Abi, Built, Cubin, Entry, NoCubin, NotBuilt
 from kerneltrial.records.candidate import Candidate
 from kerneltrial.records.contract import Contract
-from kerneltrial.records.device import DeviceKind
 from kerneltrial.records.reason import Reason
 from kerneltrial.sandbox.limits import Limits
 from kerneltrial.sandbox.nursery import Nursery
@@ -51,8 +50,6 @@ class Builder:
         Where children come from; `preload` says what it should hold.
     arch
         Such as sm_80 or sm_90a.
-    device_kind
-        What the binaries are for. Every language gives machine code on either device, so it changes nothing here.
     folder
         What the contract's include folders are relative to.
     shelf
@@ -65,7 +62,6 @@ class Builder:
         nursery: Nursery,
         contract: Contract,
         arch: str,
-        device_kind: DeviceKind,
         *,
         folder: Path = Path(),
         limits: Limits = LIMITS,
@@ -73,7 +69,6 @@ class Builder:
     ) -> None:
         self._contract = contract
         self._arch = arch
-        self._kind = device_kind
         self._headers = headers(contract, folder)
         self._compilers = Compilers(nursery, arch, limits)
         self._shelf = None if contract.include_folders else shelf

@@ -97,9 +97,7 @@ def _built(told: BestCase, device: "Device", folder: Path) -> "tuple[Binary, Abi
     candidate = Candidate(id=told.candidate, language=told.language, source=digest(source), plan=told.plan)
     with tempfile.TemporaryDirectory(prefix="kerneltrial-") as scratch, Nursery(preload({told.language})) as nursery:
         objects = Objects(Path(scratch))
-        built = Builder(nursery, told.contract, device.arch, device.kind, folder=folder).build(
-            candidate, source, objects
-        )
+        built = Builder(nursery, told.contract, device.arch, folder=folder).build(candidate, source, objects)
         if isinstance(built, NotBuilt):
             return built.detail.splitlines()[0]
         cubin = objects.get(built.cubin.digest) if isinstance(built.cubin, Cubin) else b""

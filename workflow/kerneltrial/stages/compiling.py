@@ -26,6 +26,5 @@ def open_builder(job: Job, lock: Lock, nursery: Nursery, *, shelved: bool = Fals
     With `shelved`, what an earlier stage of this trial compiled is taken and kept. Whoever judges another's evidence
     compiles everything anew.
     """
-    device, folder = lock.device, job.source("contract").parent
-    shelf = compiled_of(job) if shelved else None
-    return Builder(nursery, lock.contract, device.arch, device.kind, folder=folder, shelf=shelf)
+    folder, shelf = job.source("contract").parent, compiled_of(job) if shelved else None
+    return Builder(nursery, lock.contract, lock.device.arch, folder=folder, shelf=shelf)
