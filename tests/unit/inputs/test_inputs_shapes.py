@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kerneltrial.inputs.boundary import SHARE, boundary_cases, boundary_shapes
 from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.contracts import check_dimensions, read_contract
 from kerneltrial.inputs.expressions import evaluate
-from kerneltrial.inputs.far import far_cases, out_of_reach, sealed_far_cases
+from kerneltrial.inputs.far import THREADS, draw_of, far_cases, out_of_reach, sealed_far_cases
 from kerneltrial.inputs.holdout import commitment, draw_holdout, read_holdout
-from kerneltrial.records.case import Case, Cases, Generated, HoldoutDomain
+from kerneltrial.inputs.values import ROTATION, distribution_of
+from kerneltrial.records.case import Case, Cases, Distribution, Generated, HoldoutDomain
 from kerneltrial.records.contract import Array, Contract, Range, Tolerance
 
 CLONE = Path(__file__).resolve().parents[3]
@@ -147,6 +149,32 @@ def test_a_dimension_that_is_too_dear_stops_short_and_that_is_told() -> None:
     assert out_of_reach(contract, one_case(30)) == ("n above 1,048,575 (the contract allows 999,999,999)",)
     assert far_cases(contract, one_case(3 * 10**7), 1) == ()
     assert out_of_reach(contract, one_case(3 * 10**7)) == ("n above 30,000,000 (the contract allows 999,999,999)",)
+
+
+def test_a_far_shape_has_sharp_values_and_one_between_an_odd_size_and_normal_ones() -> None:
+    """What a kernel does for its size alone may be right for normal values and for no others."""
+    found = far_cases(MATMUL, CASES, 1)
+    assert [case.name for case in found] == ["far_m", "middle_m", "far_n", "middle_n", "far_k", "middle_k"]
+    own = [{distribution_of(case, 0, name) for name in "ab"} for case in found]
+    assert own[::2] == [{Distribution.INTEGERS}, {Distribution.WIDE}, {Distribution.INTEGERS}]
+    assert own[1::2] == [{Distribution.NORMAL}] * 3
+    for seed in range(20):
+        for name, case in zip("mnk", far_cases(MATMUL, CASES, seed)[1::2], strict=True):
+            assert case.dimensions[name] % 2 == 1
+
+
+def test_a_sealed_far_shape_has_the_values_of_a_draw_that_its_seed_chooses() -> None:
+    draws = {draw_of(case) for n in range(20) for case in sealed_far_cases(MATMUL, CASES, SALT, f"{n:064x}")}
+    assert draws == set(range(len(ROTATION)))
+    assert {draw_of(case) for case in far_cases(MATMUL, CASES, 1)} == {0}
+
+
+def test_a_far_shape_leaves_room_for_a_warp_an_output() -> None:
+    spmv = read_contract(CLONE / "kernels/spmv_csr_f32/contract.yaml")
+    small = one_case(8).cases[0]
+    cases = Cases(cases=(msgspec.structs.replace(small, dimensions={"rows": 9, "cols": 9, "entries": 9}),))
+    far = {case.name: case.dimensions for case in far_cases(spmv, cases, 1)}
+    assert far["far_rows"]["rows"] == THREADS // 32
 
 
 def test_a_dimension_that_the_cases_exhaust_has_no_far_shape() -> None:

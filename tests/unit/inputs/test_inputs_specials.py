@@ -88,6 +88,59 @@ def test_a_single_element_may_be_special() -> None:
     assert len(kinds(drawn(contract(specials=ALL), n=1), "float32")) <= 1
 
 
+def plane(shape: tuple[str, ...], out: tuple[str, ...]) -> Contract:
+    return msgspec.structs.replace(
+        contract(),
+        arguments=(
+            Array(name="x", role="input", dtype="float32", shape=shape, specials=ALL),
+            Array(name="y", role="output", dtype="float32", shape=out),
+        ),
+        dimensions={name: Range(minimum=1, maximum=10**4) for name in ("rows", "cols")},
+        operations="rows * cols",
+    )
+
+
+def lines(of: Contract, rows: int, cols: int, name: str = "one") -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns that are one number throughout."""
+    case = Case(
+        name=name,
+        kind="correctness",
+        dimensions={"rows": rows, "cols": cols},
+        inputs={"x": Generated(distribution=Distribution.TIES)},
+    )
+    x = generate(of, case, 0)["x"].astype(np.float64)
+    same = [np.array([len(np.unique(line)) == 1 for line in plane]) for plane in (x, x.T)]
+    return x[same[0], 0], x[0, same[1]]
+
+
+def test_whole_rows_are_of_one_kind_where_each_row_has_an_answer_of_its_own() -> None:
+    """A row that is masked throughout, a sum of subnormals alone."""
+    for out in (("rows", "cols"), ("rows",)):
+        rows, columns = lines(plane(("rows", "cols"), out), 300, 40)
+        assert kinds(rows, "float32") == set(ALL)
+        assert len(rows) == len(ALL)
+        assert len(columns) == 0
+
+
+def test_whole_columns_are_where_each_column_has_one() -> None:
+    rows, columns = lines(plane(("rows", "cols"), ("cols",)), 40, 300)
+    assert len(rows) == 0
+    assert kinds(columns, "float32") == set(ALL)
+
+
+def test_few_rows_have_one_of_one_kind_and_fewer_none() -> None:
+    of = plane(("rows", "cols"), ("rows", "cols"))
+    seen = [lines(of, 9, 40, f"case_{number}")[0] for number in range(40)]
+    assert {len(rows) for rows in seen} == {1}
+    assert kinds(np.concatenate(seen), "float32") == set(ALL)
+    assert len(lines(of, 7, 40)[0]) == 0
+
+
+def test_no_line_is_of_one_kind_where_it_would_spoil_every_answer() -> None:
+    rows, columns = lines(plane(("rows", "cols"), ("1",)), 300, 300)
+    assert len(rows) == len(columns) == 0
+
+
 @pytest.mark.parametrize(
     ("of_input", "words"),
     [

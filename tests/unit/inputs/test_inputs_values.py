@@ -116,7 +116,7 @@ def test_a_draw_is_what_its_name_says() -> None:
     ties = generate(MATMUL, case(Distribution.TIES), 0)["a"]
     plain = ties[np.isfinite(ties) & ((ties == 0) | (np.abs(ties) > 2.0**-126))]  # all but the contract's specials
     assert len(np.unique(plain)) <= 7
-    assert ties.size - 4 <= plain.size < ties.size
+    assert ties.size - 4 - ties.shape[1] <= plain.size < ties.size  # some values, and one line
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(31, 37, 29), (5, 7, 1031), (3, 3, 8192), (1, 1, 1)])
@@ -147,6 +147,45 @@ def test_integers_tell_tf32_and_half_from_float32() -> None:
             assert np.any(round_to(a) @ round_to(b) != a @ b)
             caught += 1
     assert caught == 8
+
+
+def test_small_values_have_squares_of_the_size_of_an_epsilon() -> None:
+    values = drawn(vector("float32"), Distribution.SMALL, 20_000).astype(np.float64)
+    assert 3e-5 < np.mean(values**2) < 1e-4
+    pixels = drawn(vector("uint8", "0", "255"), Distribution.SMALL, 20_000)
+    assert pixels.min() == 0
+    assert 10 < pixels.max() < 20
+
+
+def test_outliers_are_few_and_far_and_begin_every_second_line() -> None:
+    values = np.abs(generate(MATMUL, case(Distribution.OUTLIERS, m=400, k=500, n=1), 0)["a"])
+    far = values > 32
+    assert 0.001 < far[:, 1:].mean() < 0.01
+    assert 0.2 < far[:, 0].mean() < 0.5
+    assert values.max() <= 2048
+    pixels = drawn(vector("uint8", "0", "255"), Distribution.OUTLIERS, 20_000)
+    assert pixels.max() == 255
+    assert np.mean(pixels < 20) > 0.98
+
+
+def test_smooth_values_are_near_their_neighbours_and_reach_both_ends() -> None:
+    of = read_contract(CLONE / "kernels/sad_search_u8/contract.yaml")
+    one = Case(
+        name="one",
+        kind="correctness",
+        dimensions={"down": 6, "across": 9},
+        inputs={name: Generated(distribution=Distribution.SMOOTH) for name in ("picture", "reference")},
+    )
+    picture, reference = (generate(of, one, 0)[name].astype(int) for name in ("picture", "reference"))
+    for axis in (0, 1):
+        assert np.mean(np.abs(np.diff(picture, axis=axis)) < 20) > 0.9
+    assert min(np.mean(picture == 0), np.mean(picture == 255)) > 0.01
+    moved = [
+        np.abs(picture - reference[dy : dy + picture.shape[0], dx : dx + picture.shape[1]]).mean()
+        for dy in range(17)
+        for dx in range(17)
+    ]
+    assert max(moved) > 4 * min(moved)
 
 
 def _tf32(values: Any) -> Any:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from judge_doubles import FakeRunner, built, cases, contract, multiply, plan, setup
 from test_judge_variants import wrong_at
@@ -51,6 +52,27 @@ def test_a_size_that_a_kernel_compares_with_is_run(tmp_path: Path) -> None:
     assert isinstance(wrong, Invalid)
     assert wrong.reason is Reason.WRONG_VALUES
     assert wrong.detail.startswith("case variant_777_")
+
+
+def test_a_way_that_only_shapes_run_once_take_gets_every_draw_too(tmp_path: Path) -> None:
+    right = judged(tmp_path, kernel("setp.gt.s32 %p, %m, 3000;"))
+    assert isinstance(right, Validated)
+    (made,) = [verdict for verdict in right.cases if verdict.case.startswith("variant_")]
+    assert made.dimensions["m"] > 3000
+    assert made.draws == 5
+    assert all(finding.reason is not Reason.NEEDS_REVIEW for finding in right.unchecked)
+
+
+def test_a_way_that_only_dear_shapes_take_is_left_to_those_that_are_run_once(tmp_path: Path) -> None:
+    dear = kernel("mul.lo.s32 %r2, %m, %k; setp.gt.s32 %p, %r2, 200000;")
+    asked = found(tmp_path, dear)
+    assert asked.cases  # beside no far shape: run once, as it is dear
+    assert asked.once == {case.name for case in asked.cases}
+    shape = asked.cases[0].dimensions
+    cases_once = (msgspec.structs.replace(cases().cases[0], name="far", dimensions=shape),)
+    judge = setup(tmp_path, contract=LARGE)
+    beside = ways_inside(judge, plan(), Module(read(dear), "pointer"), cases().cases, cases_once)
+    assert beside.cases == beside.unchecked == ()
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,31 @@ def test_cases_that_take_every_variant_are_enough(tmp_path: Path) -> None:
     assert not derived(judge.setup, two("m > 512"), judge.cases).open  # as the contract has it
 
 
+def test_what_only_shapes_that_are_run_once_take_gets_every_draw_too(tmp_path: Path) -> None:
+    """Above all cases: wrong for values that the one draw of a far shape need not have."""
+
+    def wrong_for_large_values(inputs: Any, buffers: Any, state: Any) -> None:
+        multiply(inputs, buffers, state)
+        if inputs["A"].shape[0] > 3000 and abs(inputs["B"]).max() > 500:
+            buffers["C"][:] = 0
+
+    right = judged(tmp_path, two("m > 3000"))
+    assert isinstance(right, Validated)
+    (made,) = [verdict for verdict in right.cases if verdict.case.startswith("variant_")]
+    assert made.dimensions["m"] == 3001
+    assert made.draws == 5
+    wrong = judged(tmp_path, two("m > 3000"), wrong_for_large_values)
+    assert isinstance(wrong, Invalid)
+
+
+def test_where_such_a_shape_is_dear_it_is_left_to_those_that_are_run_once(tmp_path: Path) -> None:
+    asked = derived(setup(tmp_path, contract=LARGE), two("m * n * k > 200000 and m > 700"), cases().cases)
+    assert asked.once == {case.name for case in asked.cases} != set()
+    once = (msgspec.structs.replace(asked.cases[0], name="far"),)
+    beside = derived(setup(tmp_path, contract=LARGE), two("m * n * k > 200000 and m > 700"), cases().cases, once)
+    assert beside.cases == beside.open == beside.unchecked == ()
+
+
 def test_the_same_plan_gets_the_same_cases(tmp_path: Path) -> None:
     judge = Judge(setup(tmp_path, contract=LARGE, seed=7))
     first, again = (derived(judge.setup, two("m == 777"), judge.cases) for _ in range(2))

@@ -3,6 +3,11 @@
 A kernel that is wrong above some size of one dimension passes every shape below it, and the contract allows sizes that
 no case has. The other dimensions are small and odd then, so that the call stays cheap. How far a dimension is taken
 follows from contract and cases alone, so that whoever has the lock can work out what was tried.
+
+Each is run once, and what a kernel does for its size alone may be right for normal values and for no others (a maximum
+that is not subtracted, products in TF32). So the largest size has exact integers or a wide range, one dimension after
+the other, and a sealed one the values of a draw that its seed chooses (`draw_of`). The size between has normal values,
+which show a wrong index soonest, and is odd where it may be, as the largest one is often a multiple of everything.
 """
 
 import hashlib
@@ -17,7 +22,8 @@ from kerneltrial.inputs.contracts import array_shapes
 from kerneltrial.inputs.digits import drawn
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.records.case import Case, Cases
+from kerneltrial.inputs.values import ROTATION
+from kerneltrial.records.case import Case, Cases, Distribution, Generated
 from kerneltrial.records.contract import Contract, Range
 
 OPERATIONS: Final = 2**21  # of a far call, at most
@@ -27,7 +33,11 @@ TILED: Final = 2**20  # and that the call would move that a kernel's tiles make 
 # is a block of its own, as along the first axis of an output, few elsewhere.
 _BLOCK: Final = 256
 _STEP: Final = 16
+_WARP: Final = 32  # threads that a step of an output's first axis has at least, where a kernel has others to add up
+THREADS: Final = 2**23  # of a far call, at most, by that
 _SMALL: Final = (1, 3, 5, 7, 9)
+_AT_MOST: Final = (Distribution.INTEGERS, Distribution.WIDE)
+_SEALED: Final = "sealed_far_"
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,13 @@ def reaches(contract: Contract, cases: Cases) -> dict[str, Reach]:
 
 
 def far_cases(contract: Contract, cases: Cases, seed: int) -> tuple[Case, ...]:
-    """For each dimension that can be larger than in every case: its most, and a size between, drawn from `seed`."""
+    """For each dimension that can be larger than in every case: its most, and a size between, drawn from `seed`.
+
+    At its most values are exact integers or of a wide range, between they are normal (see above).
+    """
     found = []
-    for name, reach in reaches(contract, cases).items():
+    inputs = [array.name for array in contract.arrays if array.role != "output"]
+    for number, (name, reach) in enumerate(reaches(contract, cases).items()):
         if not reach.most:
             continue
         rng = np.random.Generator(np.random.PCG64(_seed(f"far shapes\0{seed}\0{name}".encode())))
@@ -63,11 +77,25 @@ def far_cases(contract: Contract, cases: Cases, seed: int) -> tuple[Case, ...]:
         below = replace(reach, most=reach.most - contract.dimensions[name].multiple_of)
         if below.most > reach.public:
             sizes["middle"] = _between(contract.dimensions[name], below, rng)
+            if contract.dimensions[name].multiple_of == 1:
+                sizes["middle"] = _odd(sizes["middle"], below)
+        sharp = Generated(distribution=_AT_MOST[number % len(_AT_MOST)])
         found += [
-            Case(name=f"{place}_{name}", kind="correctness", dimensions={**thin, name: size}, seed=seed)
+            Case(
+                name=f"{place}_{name}",
+                kind="correctness",
+                dimensions={**thin, name: size},
+                seed=seed,
+                inputs=dict.fromkeys(inputs, sharp) if place == "far" else {},
+            )
             for place, size in sizes.items()
         ]
     return tuple(found)
+
+
+def draw_of(case: Case) -> int:
+    """Which draw a case that is run once has: the first, and of a sealed far one that which its seed chooses."""
+    return case.seed % len(ROTATION) if case.name.startswith(_SEALED) else 0
 
 
 def sealed_far_cases(contract: Contract, cases: Cases, salt: bytes, candidate_id: str) -> list[Case]:
@@ -84,7 +112,7 @@ def sealed_far_cases(contract: Contract, cases: Cases, salt: bytes, candidate_id
         thin = _thin(contract, name, *(int(size) for size in rng.choice(_SMALL, 2)))
         size = _between(contract.dimensions[name], reach, rng)
         seed = int(rng.integers(0, 2**53))  # exact in every JSON reader
-        found.append(Case(name=f"sealed_far_{name}", kind="correctness", dimensions={**thin, name: size}, seed=seed))
+        found.append(Case(name=f"{_SEALED}{name}", kind="correctness", dimensions={**thin, name: size}, seed=seed))
     return found
 
 
@@ -102,6 +130,11 @@ def _between(span: Range, reach: Reach, rng: np.random.Generator) -> int:
     step = span.multiple_of
     above = min((reach.public // step + 1) * step, reach.most)
     return drawn(Range(minimum=above, maximum=reach.most), span, rng)
+
+
+def _odd(size: int, reach: Reach) -> int:
+    """The size, or its odd neighbour that lies above the public one."""
+    return size if size % 2 else size - 1 if size - 1 > reach.public else min(size + 1, reach.most)
 
 
 def _thin(contract: Contract, name: str, *sizes: int) -> dict[str, int]:
@@ -135,6 +168,8 @@ def _is_affordable(contract: Contract, name: str, size: int) -> bool:
     side = int((_BLOCK if leads else _STEP) ** (1 / others)) if others else 1
     tile = {**_thin(contract, name, side), name: size}
     thin = {**_thin(contract, name, *_SMALL), name: size}
+    if leads and others and size * _WARP > THREADS:
+        return False
     return (
         _within(contract, tile, contract.bytes, 4 * TILED)
         and _within(contract, thin, contract.bytes, 4 * ELEMENTS)

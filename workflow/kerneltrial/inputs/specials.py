@@ -3,6 +3,10 @@
 They come in draws of `Distribution.TIES`, few and far between, so that most of an output keeps a plain answer. A kernel
 that drops a NaN, that flushes what the contract keeps, or that reckons in a type of a narrower range shows there. Of
 zeros, which answer plainly, half are negative where -0 is among the kinds.
+
+Beside them whole lines are of one kind, where an output has an element or a line of its own for each line of the input
+(the rows of a softmax): a row that is masked throughout, a sum of nothing but subnormals. Few lines, for the same
+reason.
 """
 
 import math
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 SPACING: Final = 4096  # about one value of each kind for as many elements
 MOST: Final = 16  # of each kind in an array
+LINES_FOR_ONE: Final = 8  # an array with fewer lines has none of one kind alone: the others would drown
 OUTPUTS_FOR_ALL: Final = 16  # with fewer output elements for each kind, a draw has one kind: the others would drown
 
 # Exponents: of the least normal number, and of what lies just above the largest.
@@ -53,10 +58,22 @@ def kinds_in(allowed: Sequence[Special], outputs: int, rng: "np.random.Generator
     return (allowed[int(rng.integers(len(allowed)))],)
 
 
+def own_axis(array: Array, contract: Contract) -> int | None:
+    """The first axis of an input, of two or more, whose places each output has for itself: what one line is spoils no
+    other line's answer. None where there is no such axis."""
+    if len(array.shape) < 2:
+        return None
+    return next((i for i, size in enumerate(array.shape) if all(size in o.shape for o in contract.outputs)), None)
+
+
 def put_among(
-    values: "NDArray[Any]", kinds: Sequence[Special], dtype: DType, rng: "np.random.Generator"
+    values: "NDArray[Any]", kinds: Sequence[Special], dtype: DType, rng: "np.random.Generator", axis: int | None = None
 ) -> "NDArray[np.float64]":
-    """Return a copy of float64 `values` (not yet rounded to `dtype`) with some places taken by `kinds`."""
+    """Return a copy of float64 `values` (not yet rounded to `dtype`) with some places taken by `kinds`.
+
+    `axis`: the one along which some lines are of one kind throughout: of each kind one, or one of one kind where there
+    are not many lines.
+    """
     import numpy as np  # a contract is read by stages that draw nothing
 
     changed = np.array(values, np.float64)
@@ -67,6 +84,12 @@ def put_among(
         flat[places] = [_special(kind, dtype, rng) for _ in range(count)]
         if kind == "-0":
             flat[(flat == 0) & (rng.random(flat.size) < 0.5)] = -0.0
+    if axis is not None and values.shape[axis] >= LINES_FOR_ONE and kinds:
+        many = values.shape[axis] >= OUTPUTS_FOR_ALL * len(kinds)
+        chosen = kinds if many else (kinds[int(rng.integers(len(kinds)))],)
+        lines = np.moveaxis(changed, axis, 0)
+        for kind, line in zip(chosen, rng.permutation(len(lines)), strict=False):
+            lines[line] = _special(kind, dtype, rng)
     return changed
 
 

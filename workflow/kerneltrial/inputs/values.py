@@ -8,7 +8,7 @@ machine. Of arrays above LARGE_ELEMENTS the first PERIOD values are drawn, and t
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from kerneltrial.inputs.distributions import INTEGER_BITS, Span, draw_floats, dr
 from kerneltrial.inputs.dtypes import from_bytes, is_float, narrow, numpy_dtype, to_bytes
 from kerneltrial.inputs.expressions import evaluate
 from kerneltrial.inputs.large import LARGE_ELEMENTS, PERIOD
-from kerneltrial.inputs.specials import kinds_in, kinds_of, put_among
+from kerneltrial.inputs.specials import kinds_in, kinds_of, own_axis, put_among
 from kerneltrial.records.case import Case, Distribution, Generated, Stored
 from kerneltrial.records.contract import Array, Contract, Special
 
@@ -35,7 +35,18 @@ ROTATION = (
     Distribution.TIES,
     Distribution.NORMAL,
     Distribution.ZEROS,
+    Distribution.SMALL,
+    Distribution.OUTLIERS,
+    Distribution.SMOOTH,
 )
+
+
+@dataclass(frozen=True)
+class _Among:
+    """Special values that come among the others, and the axis whose lines may be of one kind."""
+
+    kinds: tuple[Special, ...]
+    axis: int | None
 
 
 def distribution_of(case: Case, draw: int, name: str) -> Distribution | None:
@@ -90,7 +101,8 @@ def generate(contract: Contract, case: Case, draw: int, folder: Path = Path()) -
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(_entropy(case, draw, array.name))))
         shaped = Span(shapes[array.name], span, sharp=array.name == wide)
         kinds = specials.get(array.name, ()) if distribution is Distribution.TIES else ()
-        found[array.name] = _drawn(array, distribution, shaped, rng, kinds)
+        among = _Among(kinds, own_axis(array, contract))
+        found[array.name] = _drawn(array, distribution, shaped, rng, among)
     return found
 
 
@@ -123,16 +135,19 @@ def _entropy(case: Case, draw: int, name: str) -> int:
 
 
 def _drawn(
-    array: Array, distribution: Distribution, span: Span, rng: np.random.Generator, kinds: tuple[Special, ...]
+    array: Array, distribution: Distribution, span: Span, rng: np.random.Generator, among: _Among
 ) -> NDArray[Any]:
     if math.prod(span.shape) > LARGE_ELEMENTS and not array.ascending:
-        block = _drawn(array, distribution, replace(span, shape=(PERIOD,)), rng, kinds)
+        flat = replace(among, axis=None)
+        block = _drawn(array, distribution, replace(span, shape=(PERIOD,)), rng, flat)
         return np.resize(block, span.shape)
     low = None if array.low is None else float(array.low)
     high = None if array.high is None else float(array.high)
     if array.dtype in INTEGER_BITS:
         values = _bounded(draw_floats(distribution, array.dtype, span, rng), low, high, distribution, rng)
-        return narrow(put_among(values, kinds, array.dtype, rng) if kinds else values, array.dtype)
+        return narrow(
+            put_among(values, among.kinds, array.dtype, rng, among.axis) if among.kinds else values, array.dtype
+        )
     stated = (None if array.low is None else int(array.low), None if array.high is None else int(array.high))
     bounds = integer_bounds(distribution, stated, integer_range(array.dtype))
     drawn = draw_integers(distribution, bounds, span, rng).astype(numpy_dtype(array.dtype))

@@ -87,13 +87,13 @@ class CaseWork:
         result = self._judged(call, list(self._schedule(draws)), level)
         return result if result.finding is not None else self._with_in_place(call, level, result)
 
-    def judge_once(self, call: Call, level: LevelOf) -> CaseResult:
-        """One run of the first draw, fenced, over memory that is all NaN: for what is large, for its size.
+    def judge_once(self, call: Call, level: LevelOf, draw: int = 0) -> CaseResult:
+        """One run of one draw, fenced, over memory that is all NaN: for what is large, for its size.
 
         A tile may make far more work of such a call than the contract counts: a spent budget is then no fault.
         """
-        self._fenced_draw = 0
-        result = self._judged(call, [(0, 0)], level)
+        self._fenced_draw = draw
+        result = self._judged(call, [(draw, 0)], level)
         if result.finding is None or result.finding.reason is not Reason.ENDLESS_LOOP:
             return result
         detail = f"too much work here, or endless: {result.finding.detail}"

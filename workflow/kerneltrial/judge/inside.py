@@ -17,14 +17,13 @@ from typing import Final
 import msgspec
 
 from kerneltrial.inputs.boundary import cost
-from kerneltrial.inputs.expressions import tree
-from kerneltrial.inputs.paths import Path, domain, find, point, wanted
-from kerneltrial.inputs.spans import Cell, Span, truth
+from kerneltrial.inputs.paths import Found, Path, domain, find, point, wanted
 from kerneltrial.judge.launched import OTHER_SIZES, Launched, arguments, sizes_of_launch
 from kerneltrial.judge.mixed import mixed
 from kerneltrial.judge.ptx import Statement, functions, is_name
 from kerneltrial.judge.setup import JudgeSetup
 from kerneltrial.judge.sizes import Sizes
+from kerneltrial.judge.taken import Asked, Look
 from kerneltrial.judge.unfollowed import Unfollowed, made_of_sizes, unfollowed
 from kerneltrial.judge.variants import FULL, ONCE, Derived, larger, shape_name, too_large
 from kerneltrial.judge.ways import Way, ways
@@ -53,19 +52,17 @@ class Module:
     abi: Abi
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A way through a kernel, in one launch; `placed` are the registers of the thread's place that it speaks of."""
+def ways_inside(
+    setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequence[Case], once: Sequence[Case] = ()
+) -> Derived:
+    """Cases for ways through a plan's kernels that `cases` leave; the plan is known to be right (`check_plan`).
 
-    launched: Launched
-    way: Way
-    placed: tuple[str, ...] = ()
-
-
-def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequence[Case]) -> Derived:
-    """Cases for ways through a plan's kernels that `cases` leave; the plan is known to be right (`check_plan`)."""
+    `once`: cases that are run with one draw of values. What they alone take gets a case with every draw where one is
+    cheap, after all others, and nothing is told where none is.
+    """
     contract = setup.contract
     look = Look(plan, [point(case.dimensions) for case in cases])
+    look_once = Look(plan, [point(case.dimensions) for case in once])
     most = max(ONCE, max(cost(contract, case.dimensions) for case in setup.cases.cases))
     made: list[Case] = []
     unseen: list[Finding] = []
@@ -75,24 +72,32 @@ def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequ
     all_asked = list(itertools.islice(found, WAYS))
     if next(found, None) is not None:
         unseen.insert(0, _too_long("the candidate"))
+    later = []
     for asked in all_asked:
         if asked.placed or look.took(asked) or asked.launched.contradicts(asked.way.wants, whole):
+            continue
+        if look_once.took(asked):
+            later.append(asked)
             continue
         if cells <= 0 or len(made) == CASES:
             unseen.append(_finding(plan, asked, "it was not looked for, the kernel has too many ways"))
             continue
-        spelled = [(asked.launched.spelled(node), holds) for node, holds in asked.way.wants]
-        wants = (*spelled, *wanted(plan, Path(asked.launched.variant)))
-        shape = find(contract, wants, min(cells, CELLS_ONCE))
-        cells -= shape.cells
-        if not shape.settled and cells > 0:
-            shape = find(contract, sorted(wants, key=_late), min(cells, CELLS_ONCE), order="deepest")
-            cells -= shape.cells
+        shape, cells = _searched(contract, plan, asked, cells)
         why = too_large(contract, shape, most)
         if shape.dimensions is None or why:
             unseen += [_finding(plan, asked, why)] if why else []
             continue
         made.append(_case(setup, shape.dimensions, asked, look))
+    for asked in later:
+        if cells <= 0 or len(made) == CASES:
+            break
+        if look.took(asked):
+            continue
+        shape, cells = _searched(contract, plan, asked, cells)
+        if shape.dimensions is not None and not too_large(contract, shape, FULL):
+            made.append(_case(setup, shape.dimensions, asked, look))
+    for case in once:
+        look.add(point(case.dimensions))
     placed = _at_places(setup, plan, [asked for asked in all_asked if asked.placed], look)
     dear = [case for case in made if cost(contract, case.dimensions) > FULL]
     return Derived(
@@ -102,7 +107,19 @@ def ways_inside(setup: JudgeSetup, plan: LaunchPlan, module: Module, cases: Sequ
     )
 
 
-def _at_places(setup: JudgeSetup, plan: LaunchPlan, left: Sequence[_Asked], look: "Look") -> list[Case]:
+def _searched(contract: Contract, plan: LaunchPlan, asked: Asked, cells: int) -> tuple[Found, int]:
+    """A shape that takes a way, and how many of the `cells` are left."""
+    spelled = [(asked.launched.spelled(node), holds) for node, holds in asked.way.wants]
+    wants = (*spelled, *wanted(plan, Path(asked.launched.variant)))
+    shape = find(contract, wants, min(cells, CELLS_ONCE))
+    cells -= shape.cells
+    if not shape.settled and cells > 0:
+        shape = find(contract, sorted(wants, key=_late), min(cells, CELLS_ONCE), order="deepest")
+        cells -= shape.cells
+    return shape, cells
+
+
+def _at_places(setup: JudgeSetup, plan: LaunchPlan, left: Sequence[Asked], look: "Look") -> list[Case]:
     """Cases for conditions on the thread's place that no case can take; each is run once, as there may be many."""
     contract = setup.contract
     made: list[Case] = []
@@ -137,60 +154,14 @@ def _late(want: tuple[ast.expr, bool]) -> bool:
     )
 
 
-def _case(setup: JudgeSetup, found: Mapping[str, int], asked: _Asked, look: "Look") -> Case:
+def _case(setup: JudgeSetup, found: Mapping[str, int], asked: Asked, look: "Look") -> Case:
     """The case of a shape, its free dimensions made larger than one."""
     dimensions = larger(setup.contract, found, partial(look.takes, asked))
     look.add(point(dimensions))
     return Case(name=shape_name(dimensions), kind="correctness", dimensions=dimensions, seed=setup.seed)
 
 
-class Look:
-    """Which ways some shapes take; what a condition is in a shape is worked out once."""
-
-    def __init__(self, plan: LaunchPlan, shapes: Sequence[dict[str, Span]]) -> None:
-        self._plan = plan
-        self._shapes: list[list[dict[str, Span]]] = [[] for _ in plan.variants]
-        self._known: dict[tuple[int, int], bool | None] = {}
-        self._kept: list[object] = []  # nodes are told apart by where they lie
-        for shape in shapes:
-            self.add(shape)
-
-    def add(self, shape: dict[str, Span]) -> None:
-        place = self._variant(shape)
-        if place is not None:
-            self._shapes[place].append(shape)
-
-    def took(self, asked: _Asked) -> bool:
-        launched = asked.launched
-        return any(self._all(asked, launched.cell(shape)) for shape in self._shapes[launched.variant])
-
-    def takes(self, asked: _Asked, dimensions: Mapping[str, int]) -> bool:
-        shape = point(dimensions)
-        cell = asked.launched.cell(shape)
-        return self._variant(shape) == asked.launched.variant and all(
-            truth(node, cell) in _enough(asked, holds) for node, holds in asked.way.wants
-        )
-
-    def _variant(self, shape: Cell) -> int | None:
-        return next((p for p, variant in enumerate(self._plan.variants) if truth(tree(variant.when), shape)), None)
-
-    def _all(self, asked: _Asked, cell: Cell) -> bool:
-        for node, holds in asked.way.wants:
-            key = id(node), id(cell)
-            if key not in self._known:
-                self._known[key] = truth(node, cell)
-                self._kept.append(node)
-            if self._known[key] not in _enough(asked, holds):
-                return False
-        return True
-
-
-def _enough(asked: _Asked, holds: bool) -> tuple[bool | None, ...]:
-    """What a condition may be in a shape that takes the way: of threads, some may do so and others not."""
-    return (holds, None) if asked.placed else (holds,)
-
-
-def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: list[Finding]) -> Iterator[_Asked]:
+def _all_asked(contract: Contract, plan: LaunchPlan, module: Module, unseen: list[Finding]) -> Iterator[Asked]:
     """Every way once for each launch; what cannot be followed goes to `unseen`."""
     entries: dict[str, tuple[tuple[str, ...], list[Statement]]] = {}
     others: list[tuple[tuple[str, ...], list[Statement]]] = []  # of no entry: sizes of the launch are there alone
@@ -226,7 +197,7 @@ def _declared(statement: Statement) -> Iterator[str]:
         yield from (token for token in statement.tokens[1:] if is_name(token) and token[0] != ".")
 
 
-def _each_once(launched: Launched, found: Iterable[Way]) -> Iterator[_Asked]:
+def _each_once(launched: Launched, found: Iterable[Way]) -> Iterator[Asked]:
     """Ways without those that are the same. One that ends in a condition on sizes alone is asked for by itself too,
     without what of the thread's place leads to it: else it would hang on a search for a place."""
     seen: set[tuple[tuple[str, bool], ...]] = set()
@@ -240,7 +211,7 @@ def _each_once(launched: Launched, found: Iterable[Way]) -> Iterator[_Asked]:
             text = tuple((texts[id(node)][1], holds) for node, holds in wants)
             if text not in seen:
                 seen.add(text)
-                yield _Asked(launched, Way(wants, way.source), launched.placed(wants))
+                yield Asked(launched, Way(wants, way.source), launched.placed(wants))
 
 
 def _entry(header: Statement | None) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -259,7 +230,7 @@ def _entry(header: Statement | None) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from ((name, tuple(parameters)) for name in tokens[:1])
 
 
-def _finding(plan: LaunchPlan, asked: _Asked, why: str) -> Finding:
+def _finding(plan: LaunchPlan, asked: Asked, why: str) -> Finding:
     told = [
         f"{ast.unparse(asked.launched.spelled(node))} is {'true' if holds else 'false'}"
         for node, holds in asked.way.wants

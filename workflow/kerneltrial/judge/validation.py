@@ -17,7 +17,7 @@ from kerneltrial.devices.device import Binary, DeviceProblem, Run
 from kerneltrial.inputs.boundary import boundary_cases, boundary_shapes
 from kerneltrial.inputs.calls import Call
 from kerneltrial.inputs.expressions import evaluate
-from kerneltrial.inputs.far import far_cases, out_of_reach
+from kerneltrial.inputs.far import draw_of, far_cases, out_of_reach
 from kerneltrial.inputs.resolve import PlanProblem, check_plan
 from kerneltrial.judge import sanitizing
 from kerneltrial.judge.answers import Answers
@@ -97,6 +97,9 @@ class Judge:
         """How many draws a case gets: a far shape has one."""
         return 1 if case.name in self._far else self.setup.protocol.draws_per_case
 
+    def _drawn(self, case: Case) -> Sequence[int]:
+        return (draw_of(case),) if case.name in self._far else range(self.draws(case))
+
     @contextlib.contextmanager
     def drawing_ahead(self) -> Iterator[None]:
         """Meanwhile inputs and answers are worked out in a thread of their own, in the order of the cases.
@@ -104,7 +107,7 @@ class Judge:
         For whoever waits for a device to open: the first candidate would wait for them after that.
         """
         over = threading.Event()
-        asked = ((case, draw) for case in self.cases for draw in range(self.draws(case)))
+        asked = ((case, draw) for case in self.cases for draw in self._drawn(case))
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self.answers.draw_ahead, asked, over)
             try:
@@ -140,9 +143,9 @@ class Judge:
             check_plan(plan, self.setup.contract)
         except PlanProblem:  # told where its calls are resolved
             return Derived()
-        of_plan = derived(self.setup, plan, self.cases)
-        cases = (*self.cases, *of_plan.cases)
-        inside = ways_inside(self.setup, plan, Module(read(binary.ptx), built.abi), cases)
+        of_plan = derived(self.setup, plan, self._near, self._seen_once)
+        near = (*self._near, *of_plan.cases)
+        inside = ways_inside(self.setup, plan, Module(read(binary.ptx), built.abi), near, self._seen_once)
         return Derived(
             cases=(*of_plan.cases, *inside.cases),
             once=of_plan.once | inside.once,
@@ -180,6 +183,10 @@ class Judge:
         if further.room is not None and isinstance(outcome, Validated):
             outcome = beyond_int32(self.setup, subject, outcome, further.room)
         return outcome
+
+    @property
+    def _seen_once(self) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if case.name in self._far)
 
     @property
     def _near(self) -> tuple[Case, ...]:
@@ -235,7 +242,7 @@ class Judge:
             work = CaseWork(self.setup, self.answers, subject, case)
             level = prepared.levels.of(case.name)
             far = case.name in self._far
-            result = work.judge_once(call, level) if far else work.judge(call, self.draws(case), level)
+            result = work.judge_once(call, level, draw_of(case)) if far else work.judge(call, self.draws(case), level)
             verdicts.append(result.verdict)
             unchecked.update(dict.fromkeys(result.unchecked))
             if result.finding is not None:

@@ -40,25 +40,32 @@ class Derived:
     unchecked: tuple[Finding, ...] = ()
 
 
-def derived(setup: JudgeSetup, plan: LaunchPlan, cases: Sequence[Case]) -> Derived:
+def derived(setup: JudgeSetup, plan: LaunchPlan, cases: Sequence[Case], once: Sequence[Case] = ()) -> Derived:
     """Cases for the paths of a plan that `cases` leave; the same for the same plan, contract and cases.
 
-    The plan's names and expressions are known to be right (`check_plan`).
+    `once`: cases that are run with one draw of values. What they alone take gets a case with every draw where one is
+    cheap, and nothing is told where none is. The plan's names and expressions are known to be right (`check_plan`).
     """
     taken = {path for case in cases for path in paths_taken(plan, case.dimensions)}
+    seen = {path for case in once for path in paths_taken(plan, case.dimensions)}
     most = max(ONCE, max(cost(setup.contract, case.dimensions) for case in setup.cases.cases))
     found: list[Case] = []
     left: dict[Path, str] = {}
     searches = SEARCHES
     for path in paths(plan):
-        if path in taken or (path.condition and Path(path.variant) not in taken):
+        if path in taken or (path.condition and Path(path.variant) not in taken | seen):
             continue
         if searches == 0 or len(found) == CASES:
-            left[path] = "it was not looked for, the plan has too many ways"
+            left[path] = "" if path in seen else "it was not looked for, the plan has too many ways"
             continue
         searches -= 1
         shape = find(setup.contract, wanted(plan, path), CELLS)
-        left[path] = too_large(setup.contract, shape, most if chooses(plan, path) else ONCE)
+        if path in seen:
+            left[path] = ""
+            if too_large(setup.contract, shape, FULL):
+                continue
+        else:
+            left[path] = too_large(setup.contract, shape, most if chooses(plan, path) else ONCE)
         if shape.dimensions is not None and not left[path]:
             dimensions = larger(setup.contract, shape.dimensions, partial(_takes, plan, path))
             found.append(Case(name=shape_name(dimensions), kind="correctness", dimensions=dimensions, seed=setup.seed))

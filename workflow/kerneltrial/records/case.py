@@ -20,6 +20,9 @@ class Distribution(Enum):
     TIES = "ties"  # few distinct values, and the contract's specials among them
     INTEGERS = "integers"  # exact: products and sums stay representable, and half or TF32 does not hold them
     ZEROS = "zeros"
+    SMALL = "small"  # signed, mean 0, deviation 2^-7: what is added for safety, an epsilon, weighs there
+    OUTLIERS = "outliers"  # normal, and a few up to a thousand times as large, at the beginning of lines too
+    SMOOTH = "smooth"  # neighbours are near each other and arrays alike, as in pictures, with flat parts at both ends
 
 
 class Generated(Record, tag_field="from", tag="generated"):
