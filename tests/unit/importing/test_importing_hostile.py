@@ -99,11 +99,34 @@ def test_a_tensor_without_elements_is_told():
 def test_what_would_fill_the_memory_is_refused_before_anything_is_made():
     with pytest.raises(InputProblem, match="make its shapes smaller"):
         lowered(_traced([_node("relu.default", {"self": A}, 2**30, 2**30)], _given("x0", 2**30, 2**30)))
+
+
+def test_what_nothing_reads_any_more_is_freed(tmp_path):
+    """A long chain holds two results at a time; what is read again at the end is held until then."""
     big = _given("x0", 2**27)
     chain = [_node("sin.default", {"self": {"$": f"n{i - 1}"} if i else A}, 2**27, name=f"n{i}") for i in range(9)]
-    lowered(_traced(chain[:3], big))
-    with pytest.raises(InputProblem, match="make its shapes smaller"):
-        lowered(_traced(chain, big))
+    graph = lowered(_traced(chain, big))
+    assert graph.most_held() == 2**28
+    assert '    n1 = point("sin", "float32", n0)\n    del n0\n' in oracle_text(graph, output_names(graph), "a test")
+    again = [
+        _node("add.Tensor", {"self": {"$": f"n{8 - i}"}, "other": {"$": f"n{8 + i}"}}, 2**27, name=f"n{9 + i}")
+        for i in range(9)
+    ]
+    with pytest.raises(InputProblem, match=r"at one time.*make its shapes smaller"):
+        lowered(_traced(chain + again, big))
+
+
+def test_a_view_holds_what_it_is_a_view_of():
+    nodes = [
+        _node("sin.default", {"self": A}, 4, 8, name="n0"),
+        _node("permute.default", {"self": {"$": "n0"}, "dims": [1, 0]}, 8, 4, name="n1"),
+        _node("expand.default", {"self": {"$": "n1"}}, 100, 8, 4, name="n2"),
+        _node("sum.dim_IntList", {"self": {"$": "n2"}, "dim": [0]}, 8, 4, name="n3"),
+        _node("cos.default", {"self": {"$": "n3"}}, 8, 4, name="n4"),
+    ]
+    graph = lowered(_traced(nodes, _given("x0", 4, 8)))
+    assert graph.freed() == {"n0": ("x0",), "n1": ("n0",), "n2": ("n1",), "n3": ("n2",), "n4": ("n3",)}
+    assert graph.most_held() == 64
 
 
 def test_expressions_stay_short_and_shallow():

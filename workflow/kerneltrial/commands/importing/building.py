@@ -12,8 +12,6 @@ from kerneltrial.inputs.problem import InputProblem
 
 Args = Mapping[str, Any]
 _MOST_ELEMENTS = 1 << 28
-_MOST_HELD = 1 << 29  # of all that the oracle holds: 8 GiB of values and of their errors
-_VIEWS = ("permute", "expand", "slice", "flip")  # of these NumPy makes no copy
 _SAME = ("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "positive")
 
 
@@ -27,23 +25,12 @@ class Building:
         self.ops: dict[str, Op] = {}
         self.alias: dict[str, str] = {}
         self.nodes: dict[str, Node] = {}
-        self.held = 0
         for taken in traced.given:
-            self._hold(taken.name, taken.shape)
+            _check_size(taken.name, taken.shape)
         for one in traced.constants:
             if len(one.values) != math.prod(one.shape):
                 raise InputProblem(f"constant {one.name} has {len(one.values)} values for shape {list(one.shape)}")
             self.put(one.name, "constant", (), one.shape, one.dtype, {"values": one.values})
-
-    def _hold(self, what: str, shape: Shape) -> None:
-        """Count elements that the oracle keeps; raises `InputProblem` where they are too many."""
-        many = math.prod(shape)
-        self.held += many
-        if many > _MOST_ELEMENTS or self.held > _MOST_HELD:
-            raise InputProblem(
-                f"{what} makes {many} elements, {self.held} with those before it; at most {_MOST_ELEMENTS} and "
-                f"{_MOST_HELD} are taken: make its shapes smaller"
-            )
 
     def meant(self, name: str) -> str:
         while name in self.alias:
@@ -61,11 +48,7 @@ class Building:
         return [op for op in self.ops.values() if op.name in wanted]
 
     def add(self, node: Node) -> None:
-        if math.prod(node.shape) > _MOST_ELEMENTS:
-            raise InputProblem(
-                f"{node.op} makes {math.prod(node.shape)} elements; at most {_MOST_ELEMENTS} are taken: make its "
-                "shapes smaller"
-            )
+        _check_size(node.op, node.shape)
         self.nodes[node.name] = node
         try:
             self._add(node)
@@ -130,8 +113,7 @@ class Building:
         if not follows(op, tensors):
             held = ", ".join(str(list(one)) for one in tensors) or "nothing"
             raise InputProblem(f"{form} of {held} to {list(op.shape)} is not known: its shape does not follow")
-        if form not in _VIEWS:
-            self._hold(form, op.shape)
+        _check_size(form, op.shape)
         self.ops[name], self.shapes[name], self.kinds[name] = op, op.shape, kind
         return name
 
@@ -163,6 +145,12 @@ class Building:
     def args_of(self, node: Node) -> dict[str, Any]:
         """A node's arguments, with tensors by the names of those that hold their values."""
         return {key: self._operand(value) for key, value in node.args.items()}
+
+
+def _check_size(what: str, shape: Shape) -> None:
+    if math.prod(shape) > _MOST_ELEMENTS:
+        many = f"{math.prod(shape)} elements; at most {_MOST_ELEMENTS} are taken"
+        raise InputProblem(f"{what} makes {many}: make its shapes smaller")
 
 
 def _is_plain(value: Any) -> bool:

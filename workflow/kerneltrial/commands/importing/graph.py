@@ -26,6 +26,7 @@ Form = Literal[
     "take",
     "index",
 ]
+_VIEWS = ("permute", "expand", "slice", "flip")  # of these NumPy makes no copy
 Shape = tuple[int, ...]
 Operand = str | float | int | bool
 
@@ -68,3 +69,30 @@ class Graph:
     @property
     def kinds(self) -> dict[str, Kind]:
         return {g.name: g.dtype for g in self.given} | {op.name: op.kind for op in self.ops}
+
+    def freed(self) -> dict[str, tuple[str, ...]]:
+        """By operation, the inputs and earlier results that nothing after it reads."""
+        found: dict[str, tuple[str, ...]] = {}
+        later = set(self.outputs)
+        for op in reversed(self.ops):
+            read = dict.fromkeys(one for one in op.operands if isinstance(one, str))
+            found[op.name] = tuple(one for one in read if one not in later)
+            later.update(read)
+        return found
+
+    def most_held(self) -> int:
+        """The most elements that are held at one time where each is freed as soon as nothing reads it."""
+        sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
+        of = {one.name: one.name for one in self.given}  # whose memory it is
+        using = dict.fromkeys(of, 1)
+        freed, now = self.freed(), sum(sizes[one] for one in of)
+        most = now
+        for op in self.ops:
+            of[op.name] = of[str(op.operands[0])] if op.form in _VIEWS else op.name
+            using[of[op.name]] = using.get(of[op.name], 0) + 1
+            now += sizes[op.name] if of[op.name] == op.name else 0
+            most = max(most, now)
+            for one in freed[op.name]:
+                using[of[one]] -= 1
+                now -= sizes[of[one]] if not using[of[one]] else 0
+        return most

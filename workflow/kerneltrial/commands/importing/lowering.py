@@ -6,6 +6,8 @@ from kerneltrial.commands.importing.lowered_ops import LOWERED
 from kerneltrial.commands.importing.messages import Traced
 from kerneltrial.inputs.problem import InputProblem
 
+_MOST_HELD = 1 << 29  # 8 GiB of values and of their errors
+
 
 def lowered(traced: Traced) -> Graph:
     """The graph of a traced problem.
@@ -24,4 +26,8 @@ def lowered(traced: Traced) -> Graph:
         raise InputProblem("an output is an input as it is: nothing is computed")
     if len(set(outputs)) != len(outputs):
         raise InputProblem("two outputs are one and the same tensor")
-    return Graph(traced.given, tuple(building.needed(outputs)), outputs)
+    graph = Graph(traced.given, tuple(building.needed(outputs)), outputs)
+    if graph.most_held() > _MOST_HELD:
+        many = f"{graph.most_held()} numbers at one time; at most {_MOST_HELD} are taken"
+        raise InputProblem(f"its oracle would hold {many}: make its shapes smaller")
+    return graph

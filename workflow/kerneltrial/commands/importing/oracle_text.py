@@ -13,7 +13,10 @@ def oracle_text(graph: Graph, outputs: dict[str, str], story: str) -> str:
     """Return the text of oracle.py; `outputs` maps the contract's names to the graph's."""
     runtime = TEMPLATE.read_text().partition('"""\n\n')[2]
     lines = [f"    {g.name} = Val({_wide(g.name, g.dtype)})" for g in graph.given]
-    lines += [f"    {op.name} = {_line(op)}" for op in graph.ops]
+    freed = graph.freed()
+    for op in graph.ops:
+        lines.append(f"    {op.name} = {_line(op)}")
+        lines += [f"    del {', '.join(freed[op.name])}"] if freed[op.name] else []
     found = ", ".join(f'"{mine}": {theirs}' for mine, theirs in outputs.items())
     shapes = {mine: repr(graph.shapes[theirs] or (1,)) for mine, theirs in outputs.items()}
     whole = {mine: graph.kinds[theirs] for mine, theirs in outputs.items()}
