@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from kerneltrial.dag import graph
-from kerneltrial.evidence import chain, members
+from kerneltrial.evidence import chain, links, members
 from kerneltrial.evidence.sealing import sums
 from kerneltrial.evidence.signatures import SEAL, sign
 from kerneltrial.store import journal
@@ -83,6 +83,8 @@ class Bundle:
         last = max((n for n, event in enumerate(events) if event.get("stage") == stage), default=None)
         if last is not None:
             events[last] |= {"record": record["sha256"], "body": digest(canonical(record["body"]))}
+            if "measurements" in events[last]:
+                events[last]["measurements"] = sorted(links.measurements(record["body"]))
         self.journal(path, events)
 
     def journal(self, path, events):

@@ -153,6 +153,19 @@ def falsify_a_sample(bundle):
 
 
 def falsify_a_sample_and_make_all_after_it_anew(bundle):
+    """And what was made before it is forgotten."""
+    for stage, iteration in REMADE:
+        (bundle.root / graph.fragment_path("tiny", stage, iteration)).unlink()
+        shutil.rmtree(bundle.results / f"usage/{stage}-{iteration:04d}")
+    (bundle.results / "chain.jsonl").unlink()
+    measure_until_it_pleases(bundle)
+
+
+REMADE = (("time", 3), ("cost", 3), ("confirm", 0), ("decide", 0), ("report", 0))
+
+
+def measure_until_it_pleases(bundle):
+    """What removing a measurement and running on gives, where the second one is luckier."""
     measurement(bundle, fewer)
     salt = json.loads((bundle.results / "signed/seal.json").read_bytes())["salt"]
     (bundle.results / "private").mkdir()
@@ -161,7 +174,7 @@ def falsify_a_sample_and_make_all_after_it_anew(bundle):
     seal = bundle.results / "signed/seal.json"
     kept = seal.read_bytes()
     seal.unlink()
-    for stage, iteration in (("time", 3), ("cost", 3), ("confirm", 0), ("decide", 0), ("report", 0)):
+    for stage, iteration in REMADE:
         code = json.loads(bundle.path(stage, iteration).read_bytes())["made_from"]["code"]
         run_stage(config, stage, iteration, code, bundle.root)
     seal.write_bytes(kept)
@@ -223,6 +236,7 @@ TAMPERINGS = {
     "add a file": add_a_file,
     "lock again afterwards": lock_again_afterwards,
     "falsify a sample": falsify_a_sample,
+    "remove a measurement and measure again until it pleases": measure_until_it_pleases,
     "falsify a sample and make all after it anew": falsify_a_sample_and_make_all_after_it_anew,
     "edit the ratio of the confirmation and decide anew": edit_the_ratio_and_decide_anew,
     "edit a verdict of judging and decide anew": edit_a_verdict_and_decide_anew,

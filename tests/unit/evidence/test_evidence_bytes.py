@@ -7,10 +7,12 @@ import tarfile
 import pytest
 
 from kerneltrial.evidence import chain
+from kerneltrial.evidence.history import lasting_measurements
 from kerneltrial.evidence.manifest import differences, manifest, parse, sha256
 from kerneltrial.evidence.members import present
 from kerneltrial.evidence.problem import EvidenceProblem
 from kerneltrial.evidence.tarball import pack, unpack
+from kerneltrial.records.envelope import Envelope, MadeFrom
 from kerneltrial.store import journal
 from kerneltrial.store.problem import StoreProblem
 
@@ -199,3 +201,21 @@ def test_a_journal_line_that_was_written_anew_is_named(tmp_path):
     assert list(chain.differences(chain.read(tmp_path), chain.fragments(tmp_path), whole=True)) == [
         "journal/terms.jsonl: line 1 is missing, or is not what the chain holds"
     ]
+
+
+def test_a_measurement_that_a_record_once_rested_on_is_missed():
+    """As where the confirmation was measured again, until it pleased; what a record names now is missed there."""
+    first, second, other = ("1" * 64, "2" * 64, "3" * 64)
+    made_from = MadeFrom(code="0" * 64, config={}, inputs={})
+    body = {"outcome": {"cases": [{"case": "square", "samples": [second]}]}}
+    record = Envelope(schema_version=1, stage="confirm", iteration=0, made_from=made_from, body=body, sha256="0" * 64)
+    lines = {
+        ("confirm", 0): [journal.Line(previous="", event={"measurements": [first]}),
+                         journal.Line(previous="", event={"measurements": [second]})],
+        ("time", 3): [journal.Line(previous="", event={}), journal.Line(previous="", event={"measurements": [other]})],
+    }  # fmt: skip
+    assert not list(lasting_measurements({"confirmation.json": record}, lines, {first, second, other}))
+    assert not list(lasting_measurements({"confirmation.json": record}, lines, {first, other}))
+    problems = list(lasting_measurements({"confirmation.json": record}, lines, {second}))
+    assert [line.partition(":")[0] for line in problems] == ["journal/confirm.jsonl", "journal/time-0003.jsonl"]
+    assert first in problems[0]

@@ -1,9 +1,10 @@
 """What the journal and the ledgers say of a trial's history, against the records that are here."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from kerneltrial.evidence import links
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.inputs.holdout import commitment
 from kerneltrial.records.envelope import Envelope
@@ -60,6 +61,25 @@ def known_usage(folder: Path, root: Path, records: Records, lines: Lines) -> Ite
         told = [line.event.get("usage") for line in lines.get(job, [])]
         if _value(entry) not in told:
             yield f"{_short(entry, root)}: the journal knows of no such usage"
+
+
+def lasting_measurements(records: Records, lines: Lines, present: Collection[str]) -> Iterator[str]:
+    """Measurements that a record rested on when it was made, and that are here no more.
+
+    They are written once. Who removes one draws anew, until the figure pleases. Those that a record names now are
+    looked for there.
+    """
+    named = {name for envelope in records.values() for name in links.measurements(envelope.body)}
+    told = set[str]()
+    for (stage, iteration), made in lines.items():
+        for name in (name for line in made for name in line.event.get("measurements", ())):
+            if name not in present and name not in named | told:
+                told.add(name)
+                where = f"{stage}-{iteration:04d}" if iteration else stage
+                yield (
+                    f"journal/{where}.jsonl: knows of measurement {name}, which is gone: it was removed or changed, "
+                    "and what stands in its place is not what was measured first"
+                )
 
 
 def one_lock(folder: Path, root: Path, records: Records, lines: Lines) -> Iterator[str]:

@@ -6,7 +6,15 @@ from pathlib import Path, PurePosixPath
 
 from kerneltrial.evidence import links
 from kerneltrial.evidence.derived import derived_figures
-from kerneltrial.evidence.history import known_records, known_usage, one_lock, read_journal, whole_prize, whole_terms
+from kerneltrial.evidence.history import (
+    known_records,
+    known_usage,
+    lasting_measurements,
+    one_lock,
+    read_journal,
+    whole_prize,
+    whole_terms,
+)
 from kerneltrial.evidence.replies import derived_proposals
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.evidence.versions import other_version_of
@@ -39,6 +47,7 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
         if not known_stage(envelope.stage):
             verdict.look("bytes", [f"{path}: no stage is called {envelope.stage!r}"])
     verdict.look("bytes", _linked(folder, root, records, present))
+    verdict.look("bytes", lasting_measurements(records, lines, present))
     verdict.look("bytes", known_usage(folder, root, records, lines))
     verdict.look("bytes", one_lock(folder, root, records, lines))
     verdict.look("bytes", whole_terms(folder, root, records, lines))

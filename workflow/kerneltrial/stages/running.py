@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kerneltrial.dag import graph
 from kerneltrial.dag.freshness import Digests, made_from
-from kerneltrial.evidence import chain
+from kerneltrial.evidence import chain, links
 from kerneltrial.inputs.config import Config
 from kerneltrial.records.envelope import Envelope
 from kerneltrial.records.usage import Usage
@@ -67,7 +67,11 @@ def run_stage(config: Config, stage: str, iteration: int, code: str, root: Path)
 
 
 def _event(envelope: Envelope, usage: Usage) -> dict[str, object]:
-    """The journal's line on a record: digests of the whole, of its body, and of the config keys that it read."""
+    """The journal's line on a record: digests of the whole, of its body, and of the config keys that it read.
+
+    And of the measurements that it rests on, so that one which was removed and drawn anew is missed.
+    """
+    rests_on = sorted(links.measurements(envelope.body))
     return {
         "stage": envelope.stage,
         "iteration": envelope.iteration,
@@ -76,6 +80,7 @@ def _event(envelope: Envelope, usage: Usage) -> dict[str, object]:
         "config": digest(canonical(envelope.made_from.config)),
         "process": os.getpid(),
         "usage": builtins(usage),
+        **({"measurements": rests_on} if rests_on else {}),
     }
 
 

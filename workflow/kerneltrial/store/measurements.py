@@ -10,7 +10,7 @@ from kerneltrial.store.files import write_once
 from kerneltrial.store.problem import StoreProblem
 
 T = TypeVar("T", bound=Record)
-_REMEDY: Final = "restore the file, or remove it to measure anew"
+_REMEDY: Final = "restore the file, or remove it to measure anew, which `kerneltrial verify` tells of"
 
 
 class Entry(Record):
