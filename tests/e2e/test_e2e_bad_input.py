@@ -1,6 +1,7 @@
 """Bad input: one clear line, a non-zero exit, nothing written."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_a_file_that_snakemake_would_stumble_over_is_one_line_before_it_does(fre
     assert doctor.returncode == 3
     assert words[-1] in doctor.stdout
     assert "nothing is missing" not in doctor.stdout
+
+
+def test_what_no_file_can_hold_is_one_line_in_a_quiet_run_too(fresh):
+    """Snakemake prints no trace of a Snakefile then: such a run ended with status 1 and not one word."""
+    line = refuse(fresh, "--quiet", "all", "--config", os.fsdecode(b"oracle_author=a\xffb"))
+    assert "config.yaml: oracle_author: holds bytes that are no UTF-8" in line
+    folder = fresh.folder / "kernels/scale_add/candidates"
+    (folder / os.fsdecode(b"\xff.cu")).write_text("")
+    assert "candidates: a file there is called '\\udcff.cu'" in refuse(fresh, "--quiet", "all")
 
 
 def test_a_second_whole_config_is_not_mixed_with_the_first(fresh):

@@ -1,12 +1,15 @@
 """Config: one line for every mistake; groups of files; slices; the lock."""
 
+import os
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec import inspect
 
 from kerneltrial.dag.graph import LOCKED_KEYS
 from kerneltrial.inputs import lock
@@ -14,7 +17,10 @@ from kerneltrial.inputs.config import Config, check, read, sources
 from kerneltrial.inputs.oracle import load
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import check_oracle, read_trial
+from kerneltrial.records.case import Cases, HoldoutDomain
+from kerneltrial.records.contract import Contract
 from kerneltrial.records.device import Device
+from kerneltrial.records.plan import LaunchPlan
 from kerneltrial.store.canonical import canonical, decode
 
 CLONE = Path(__file__).resolve().parents[3]
@@ -369,3 +375,63 @@ def test_the_file_that_was_given_is_named(trial: Any) -> None:
 def test_an_empty_file_is_said_to_be_empty(trial: Any) -> None:
     trial.path("cases/matmul_f32/cases.yaml").write_text("# none yet\n")
     assert "cases.yaml: the file is empty" in refused(trial)
+
+
+def integers(type_: Any, path: str, seen: tuple[type, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every integer that a person can write into a file of this type, with its bounds."""
+    match type_:
+        case inspect.Metadata():
+            yield from integers(type_.type, path, seen)
+        case inspect.IntType():
+            yield path, type_
+        case inspect.StructType() if type_.cls not in seen:
+            for field in type_.fields:
+                yield from integers(field.type, f"{path}.{field.encode_name}", (*seen, type_.cls))
+        case inspect.UnionType():
+            for one in type_.types:
+                yield from integers(one, path, seen)
+        case inspect.VarTupleType() | inspect.ListType():
+            yield from integers(type_.item_type, path, seen)
+        case inspect.TupleType():
+            for one in type_.item_types:
+                yield from integers(one, path, seen)
+        case inspect.DictType():
+            yield from integers(type_.value_type, path, seen)
+
+
+@pytest.mark.parametrize("type_", [Config, Contract, Cases, HoldoutDomain, LaunchPlan])
+def test_no_integer_may_be_longer_than_64_bits(type_: type) -> None:
+    """One of 39 digits passed, and broke the way to a child or a float where it was first used."""
+    found = list(integers(inspect.type_info(type_), type_.__name__))
+    assert found or type_ is LaunchPlan
+    assert [path for path, one in found if one.le is None and one.lt is None] == []
+
+
+@pytest.mark.parametrize(
+    "key", ["protocol.budget_instructions", "workload.invocations_per_month", "end_to_end.invocations"]
+)
+def test_an_integer_of_39_digits_is_one_line(trial: Any, key: str) -> None:
+    line = problem(trial, {key: int("9" * 39)})
+    assert key in line
+    assert "9223372036854775807" in line
+
+
+def test_calls_of_39_digits_are_one_line(trial: Any) -> None:
+    trial.edit("config.yaml", workload__calls_per_month__square_256=int("9" * 39))
+    assert "workload.calls_per_month.square_256: 999" in problem(trial, {})
+
+
+@pytest.mark.parametrize("text", ["\udcff", "a\ud800b"])
+def test_half_of_a_character_is_one_line(trial: Any, text: str) -> None:
+    assert "oracle_author: holds bytes that are no UTF-8" in problem(trial, {"oracle_author": text})
+    trial.edit("config.yaml", prices__source=text)
+    assert "prices.source: holds bytes that are no UTF-8" in problem(trial, {})
+
+
+@pytest.mark.parametrize("name", [b"\xff.cu", b"a\nb.cu", b"a\\b.cu"])
+def test_a_file_in_a_folder_whose_name_no_evidence_can_hold_is_one_line(trial: Any, name: bytes) -> None:
+    """Else a trial ran to its end, and could not be sealed."""
+    config = read(trial.path("config.yaml"), {"proposer": "files"})
+    (trial.folder / config.candidates / os.fsdecode(name)).write_text("")
+    with pytest.raises(InputProblem, match=r"candidates: a file there is called .* rename it$"):
+        sources(config, trial.folder)

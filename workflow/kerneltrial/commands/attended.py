@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from kerneltrial.dag import guard
 from kerneltrial.store.files import refused
-from kerneltrial.store.printed import printed
+from kerneltrial.store.printed import fault_of_ours
 
 
 def run(main: Callable[[], int]) -> int:
@@ -67,8 +67,7 @@ def _told(main: Callable[[], int], log: Path) -> int:
         return main()
     except Exception as fault:
         traceback.print_exc()
-        what = printed(" ".join(f"{type(fault).__name__}: {fault}".split()))
-        line = f"a fault of kerneltrial ended it ({what}); please report it with the trace that was printed above"
+        line = fault_of_ours(fault)
         _leave(line, log)
         print(f"kerneltrial: {line}", file=sys.stderr)
         return 3

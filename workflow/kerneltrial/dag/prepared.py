@@ -4,11 +4,12 @@ import contextlib
 import importlib
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from kerneltrial.dag import closure, freshness, graph, guard, locked, stem
 from kerneltrial.dag.asked import readable, stop
@@ -21,6 +22,7 @@ from kerneltrial.records.problem import Problem
 from kerneltrial.store.canonical import builtins, canonical
 from kerneltrial.store.files import refused, sweep, write_atomic
 from kerneltrial.store.plain import require_plain
+from kerneltrial.store.printed import fault_of_ours
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,16 @@ def prepare(
     except OSError as fault:
         problem = refused(fault)
         if problem is None:
-            raise
+            _stop_for_a_fault(fault)
         stop(str(problem))
+    except Exception as fault:
+        _stop_for_a_fault(fault)
+
+
+def _stop_for_a_fault(fault: Exception) -> NoReturn:
+    """Snakemake would say it by its logger, which `--quiet all` silences: a run shall not end without a word."""
+    traceback.print_exc()
+    stop(fault_of_ours(fault))
 
 
 def _ready(run: Prepared) -> None:

@@ -5,7 +5,7 @@ import datetime
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,6 +78,11 @@ def to_record(document: Any, type_: type[T], where: str) -> T:
     `where` is the file's name, the first word of every problem.
     """
     prepared = plain(document)
+    for tokens in _halves(prepared):
+        raise InputProblem(
+            f"{where}: {_field(prepared, tokens)}: holds bytes that are no UTF-8, or half of a character (\\ud800 to "
+            "\\udfff); write the character itself"
+        )
     try:
         found = msgspec.convert(prepared, type_, strict=False)
     except msgspec.ValidationError as fault:
@@ -85,6 +90,19 @@ def to_record(document: Any, type_: type[T], where: str) -> T:
     for tokens, value in extremes(found):
         raise InputProblem(f"{where}: {_field(prepared, tokens)}: {str(value)[:80]} is not allowed; {ALLOWED}")
     return found
+
+
+def _halves(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where a text stands that no file can hold: YAML and JSON can name a surrogate alone, a shell pass any bytes."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _halves(key, tokens)
+            yield from _halves(item, (*tokens, key))
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _halves(item, (*tokens, place))
+    elif isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        yield tokens
 
 
 def plain(value: Any) -> Any:

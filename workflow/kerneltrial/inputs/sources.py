@@ -89,7 +89,15 @@ def leads_out(path: PurePosixPath) -> bool:
 def _files(folder_name: str, folder: Path) -> tuple[str, ...]:
     whole = folder / folder_name
     found = (path for path in whole.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return tuple(sorted((PurePosixPath(folder_name) / path.relative_to(whole).as_posix()).as_posix() for path in found))
+    names = sorted((PurePosixPath(folder_name) / path.relative_to(whole).as_posix()).as_posix() for path in found)
+    for name in names:
+        if any(letter in "\\\n\r" or "\ud800" <= letter <= "\udfff" for letter in name):
+            told = ascii(name.removeprefix(f"{folder_name}/"))
+            raise InputProblem(
+                f"{folder_name}: a file there is called {told}, which neither records nor SHA256SUMS can hold: a "
+                "backslash, a line break, or bytes that are no UTF-8; rename it"
+            )
+    return tuple(names)
 
 
 def _replies(replies: str, folder: Path) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kerneltrial.records.record import Positive, Record, within
+from kerneltrial.records.record import LARGEST, Positive, Record, within
 
 Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -44,6 +44,6 @@ class Command(Record):
     words: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
     wall_s: Annotated[int, Meta(ge=1, le=86_400)] = 900
     cpu_s: Annotated[int, Meta(ge=1, le=86_400)] = 900
-    memory_bytes: Annotated[int, Meta(ge=2**26)] = 4 * 2**30
+    memory_bytes: Annotated[int, Meta(ge=2**26, le=LARGEST)] = 4 * 2**30
     processes: Annotated[int, Meta(ge=2, le=4096)] = 64
     tries: Annotated[int, Meta(ge=0, le=100)] = 10

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kerneltrial.records.record import Record, within
+from kerneltrial.records.record import LARGEST, Record, within
 from kerneltrial.records.screening import Screening
 
 
@@ -32,7 +32,7 @@ class Protocol(Record):
     profile: Literal["none", "ncu"] = "none"
     sanitizers: Literal["none", "winner", "all"] = "winner"
     beyond_int32: Literal["none", "winner"] = "none"
-    budget_instructions: Annotated[int, Meta(ge=1_000_000)] = 2_000_000_000
+    budget_instructions: Annotated[int, Meta(ge=1_000_000, le=LARGEST)] = 2_000_000_000
     screening: Screening = Screening()
 
     def __post_init__(self) -> None:

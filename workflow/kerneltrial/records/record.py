@@ -18,8 +18,9 @@ Name = Annotated[
     str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}(?!\n)$", description="letter, then letters, digits, _")
 ]
 Expression = Annotated[str, Meta(min_length=1, max_length=200, description="integer expression in the dimensions")]
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+LARGEST = 2**63 - 1  # what 64 bits hold: a longer number would pass for one until something packs it, or makes a float
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
 Text = Annotated[str, Meta(max_length=20_000)]
 
 

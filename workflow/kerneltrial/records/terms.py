@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from kerneltrial.records.record import Name, Record, within
+from kerneltrial.records.record import Count, Name, Record, within
 
 Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?!\n)$", description="a day, such as 2026-12-01")]
 
@@ -118,11 +118,11 @@ class Workload(Record):
     whose source says that they are an example, or says nothing (`why_example`).
     """
 
-    calls_per_month: dict[Name, Annotated[int, Meta(ge=0)]]
+    calls_per_month: dict[Name, Count]
     setup_hours: Decimal
     review_hours: Decimal
     example: bool
-    invocations_per_month: Annotated[int, Meta(ge=0)] = 0
+    invocations_per_month: Count = 0
     upkeep_hours_per_month: Decimal = Decimal(0)
     uncertainty: Uncertainty = Uncertainty()
 
