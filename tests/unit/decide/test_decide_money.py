@@ -21,6 +21,7 @@ from kerneltrial.records.proposal import ModelUsage
 from kerneltrial.records.qualification import BaselineLatency
 from kerneltrial.records.roofline import Floor, NoFloor
 from kerneltrial.records.terms import ModelPrices, NoModelPrices
+from kerneltrial.store.canonical import canonical, decode
 
 
 def confirmation(square: float, wide: float, half: float = 0.01) -> Confirmation:
@@ -134,6 +135,26 @@ def test_payback_against_a_closed_form_to_the_cent() -> None:
     assert shown.months_low < shown.months_middle < shown.months_high
     # 1200 USD in 12 months: 100 USD a month = 100 / 61.44 of these calls
     assert shown.break_even_calls_per_month == 5_859_375_000
+
+
+def test_a_break_even_beyond_64_bits_can_be_written() -> None:
+    """A call that saves a billionth of the least price: more calls than anybody makes, and still a number."""
+    now = agreed(False)
+    prices = msgspec.structs.replace(now.prices, gpu_hour_usd=Decimal("1e-12"))
+    workload = msgspec.structs.replace(now.workload, calls_per_month={SQUARE: 1, WIDE: 1}, invocations_per_month=0)
+    paid = payback(
+        Decimal(10**9), confirmation(2.0, 2.0), msgspec.structs.replace(now, prices=prices, workload=workload)
+    )
+    assert isinstance(paid, Payback)
+    assert paid.break_even_calls_per_month > 2**63
+    assert decode(Payback, canonical(paid)) == paid
+
+
+@pytest.mark.parametrize("value", ["1e-13", "-1e-13", "1e-400"])
+def test_a_price_that_is_almost_nothing_is_none(value: str) -> None:
+    """Its payback had more digits than there was room for, and the decision ended in a fault."""
+    with pytest.raises(ValueError, match=r"gpu_hour_usd=-?1E-\d+ must be"):
+        msgspec.structs.replace(agreed(False).prices, gpu_hour_usd=Decimal(value))
 
 
 def test_a_saving_interval_that_includes_zero_shows_no_payback() -> None:

@@ -17,9 +17,12 @@ from kerneltrial.decide.decision import decide
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.rules_fast import no_case_worse
 from kerneltrial.decide.winner import Judged, choose_winner
+from kerneltrial.devices.device import Samples
+from kerneltrial.measure.confirm import figures
 from kerneltrial.records.compilers import CompilerLatency, Compilers
 from kerneltrial.records.confirmation import (
     Confirmation,
+    Confirmed,
     ConfirmedCase,
     EndToEnd,
     EndToEndFailed,
@@ -32,6 +35,7 @@ from kerneltrial.records.contract import Array
 from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleResult, Unknown, Winner, verdict
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.proposal import Unusable
+from kerneltrial.records.protocol import Protocol
 from kerneltrial.records.qualification import SecondOpinion
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.receipt import NoReceipt, Receipt
@@ -68,6 +72,11 @@ def confirmation(**changes: Any) -> Confirmation:
     """The GO trial's confirmation with another outcome inside."""
     outcome = msgspec.structs.replace(GO.confirmation.outcome, **changes)
     return msgspec.structs.replace(GO.confirmation, outcome=outcome)
+
+
+def read_without_steps() -> tuple[ConfirmedCase, ...]:
+    """The GO trial's cases, read by a clock without steps: for rules at their very edges."""
+    return tuple(msgspec.structs.replace(case, resolution_us=0.0) for case in GO.confirmation.outcome.cases)
 
 
 def policy(**changes: Any) -> Terms:
@@ -261,7 +270,7 @@ def test_one_rule_alone_holds_the_decision(name: str, changes: dict[str, Any], o
             "terms": policy(accept_derived=True),
             "confirmation": msgspec.structs.replace(GO.confirmation, end_to_end=ran(interval(0.1, 0.2), 5, calls=3)),
         },
-        {"confirmation": confirmation(geometric_mean=interval(1.03, 0.009999))},
+        {"confirmation": confirmation(geometric_mean=interval(1.03, 0.009999), cases=read_without_steps())},
     ],
 )
 def test_what_the_policy_allows_passes(changes: dict[str, Any]) -> None:
@@ -781,6 +790,88 @@ def test_the_payback_follows_the_application_where_it_shows_a_saving_and_invocat
     # 0.42 ms x 1e8 invocations = 42,000 s
     assert paid.gpu_hours_per_month.middle == Decimal("11.666667")
     assert decide(grounds()).payback.basis == "derived"
+
+
+def drawn_by(clock: str, step_us: float, a_us: float, b_us: float) -> Confirmed:
+    """Five processes of two kernels on which a clock with such steps reads the same every time."""
+    a, b = (round(us / step_us) * step_us for us in (a_us, b_us))
+    rows = {"a": (a,) * 30, "a2": (a,) * 30, "b": (b,) * 30, "b2": (b,) * 30, "cublas": (b,) * 30}
+    samples = Samples(
+        clock=clock, resolution_us=step_us, calls_per_sample=1, warm_us=rows, cold_us=rows, outputs=(),
+        device_state={}, discarded=0,
+    )  # fmt: skip
+    both = (SQUARE, WIDE)
+    found = figures(dict.fromkeys(both, [samples] * 5), dict.fromkeys(both, ["0" * 64] * 5), Protocol(), {})
+    assert found.geometric_mean.low == pytest.approx(found.geometric_mean.high, rel=1e-12)
+    winner = GO.confirmation.outcome.winner
+    return Confirmed(
+        winner=winner, cases=found.cases, geometric_mean=found.geometric_mean, looked=found.looked, valid=True,
+        findings=(),
+    )  # fmt: skip
+
+
+def read_by(clock: str, step_us: float, a_us: float, b_us: float, name: str) -> RuleResult:
+    outcome = drawn_by(clock, step_us, a_us, b_us)
+    return rule(decide(grounds(confirmation=msgspec.structs.replace(GO.confirmation, outcome=outcome))), name)
+
+
+def test_a_clock_whose_steps_make_up_a_speedup_shows_none() -> None:
+    """2.26 and 2.24 us are read as 2.5 and 2.0 in all processes: 1.25 times as fast, with an interval of no width."""
+    for name in ("confirmed_speedup", "no_case_worse"):
+        found = read_by("events", 0.5, 2.26, 2.24 if name == "confirmed_speedup" else 2.3, name)
+        assert isinstance(found, Unknown)
+        assert "the clock reads in steps that can hide" in found.seen
+        assert "protocol.clock: auto" in found.settled_by
+    # nor does it show that there is none, as 2.24 and 2.0 are both read as 2.0, or a loss
+    assert isinstance(read_by("events", 0.5, 2.24, 2.0, "confirmed_speedup"), Unknown)
+    assert not isinstance(read_by("events", 0.5, 2.24, 2.26, "no_case_worse"), Failed)
+
+
+@pytest.mark.parametrize(("clock", "step_us"), [("events", 0.5), ("graph", 0.01), ("cupti", 0.032)])
+def test_steps_that_are_small_beside_a_speedup_hide_nothing(clock: str, step_us: float) -> None:
+    scale = 20 * step_us if clock == "events" else 1
+    for name in ("confirmed_speedup", "no_case_worse"):
+        assert isinstance(read_by(clock, step_us, 3 * scale, 2 * scale, name), Passed)
+        assert isinstance(read_by(clock, step_us, 2 * scale, 3 * scale, name), Failed)
+
+
+@pytest.mark.parametrize(("speedup", "fine", "coarse"), [(1.05, Passed, Unknown), (0.95, Failed, Unknown)])
+def test_a_vendor_is_not_told_apart_by_steps(speedup: float, fine: type, coarse: type) -> None:
+    for step_us, expected in ((0.01, fine), (0.5, coarse)):
+        drawn = drawn_by("events", 0.5, 5.0, 3.0)
+        cases = tuple(msgspec.structs.replace(case, resolution_us=step_us) for case in drawn.cases)
+        outcome = msgspec.structs.replace(drawn, cases=cases)
+        vendors = (VendorSpeed(name="cublas", speedup=interval(speedup, 0.01)),)
+        confirmation = msgspec.structs.replace(GO.confirmation, outcome=outcome, vendors=vendors)
+        assert isinstance(rule(decide(grounds(confirmation=confirmation)), "vendor_not_faster"), expected)
+
+
+def paid_with(**of: Any) -> Any:
+    ran_so = msgspec.structs.replace(GO.confirmation, end_to_end=ran(interval(0.42, 0.02), **of))
+    return decide(grounds(confirmation=ran_so))
+
+
+def test_a_saving_that_the_application_does_not_have_pays_nothing_back() -> None:
+    """100,000 calls should save half a second an invocation, and it saves 0.42 ms: it was GO on the half second."""
+    believed = paid_with(calls=0.0)
+    assert (believed.outcome, believed.payback.basis) == ("GO", "derived")
+    decision = paid_with(calls=100_000.0)
+    assert decision.outcome == "NO-GO"
+    found = rule(decision, "payback_within_horizon")
+    assert isinstance(found, Failed)
+    paid = decision.payback
+    assert paid.basis == "end_to_end"
+    calls = sum(GO.terms.now.workload.calls_per_month.values())
+    by_hand = Decimal("0.42") * calls / 100_000 / 3_600_000
+    assert abs(paid.gpu_hours_per_month.middle - by_hand) <= Decimal("0.000001")
+    assert paid.months_middle > 100 * believed.payback.months_middle
+    alone = paid.pilot_usd / (12 * paid.saved_usd_per_month.middle)
+    assert abs(paid.break_even_calls_per_month / (Decimal(calls) / 100_000 * alone) - 1) < Decimal("0.01")
+
+
+def test_an_application_that_saves_as_much_as_its_calls_or_more_changes_nothing() -> None:
+    for calls in (1.0, 10.0, 70.0):  # a call of the mix saves about 5 us, so 70 save 0.35 ms
+        assert paid_with(calls=calls).payback == paid_with(calls=0.0).payback
 
 
 def test_why_no_vendor_was_timed_is_said() -> None:

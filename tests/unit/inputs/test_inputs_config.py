@@ -413,7 +413,7 @@ def test_no_integer_may_be_longer_than_64_bits(type_: type) -> None:
 def test_an_integer_of_39_digits_is_one_line(trial: Any, key: str) -> None:
     line = problem(trial, {key: int("9" * 39)})
     assert key in line
-    assert "9223372036854775807" in line
+    assert "in 64 bits" in line
 
 
 def test_calls_of_39_digits_are_one_line(trial: Any) -> None:

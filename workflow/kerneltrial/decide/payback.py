@@ -8,7 +8,7 @@ from kerneltrial.decide.amounts import MS_PER_HOUR, ceiling, decimal, exactly, r
 from kerneltrial.decide.cost import people_usd
 from kerneltrial.decide.forecast import Pilot, forecast
 from kerneltrial.decide.saving import confirmed_saving, priced, rounded_saving
-from kerneltrial.records.confirmation import Confirmation, Confirmed, EndToEnd, NotTimed
+from kerneltrial.records.confirmation import Confirmation, Confirmed, EndToEnd, NotTimed, Seen
 from kerneltrial.records.decision import Payback, PaybackNever, PaybackUnknown, Saving
 from kerneltrial.records.forecast import Forecast
 from kerneltrial.records.terms import Agreed
@@ -50,27 +50,40 @@ class _Measured:
     """GPU hours saved a month, over how many calls or invocations, and how sure that is."""
 
     basis: Literal["end_to_end", "derived"]
-    count: int
+    count: Decimal
     hours: Saving
     freedom: int
     confidence: float
 
 
 def _measured(outcome: Confirmed, confirmation: Confirmation, terms: Agreed) -> _Measured:
-    """From the application where it shows a saving and its invocations are known; else calls times latency."""
-    ran, invocations = confirmation.end_to_end, terms.workload.invocations_per_month
-    if isinstance(ran, EndToEnd) and ran.saved_ms.low > 0 and invocations:
-        with exactly():
-            low, middle, high = (
-                decimal(ms) * invocations / MS_PER_HOUR
-                for ms in (ran.saved_ms.low, ran.saved_ms.middle, ran.saved_ms.high)
-            )
-        hours = Saving(low=low, middle=middle, high=high)
-        return _Measured("end_to_end", invocations, hours, max(ran.processes - 1, 1), ran.saved_ms.confidence)
-    calls = terms.workload.calls_per_month
-    looked = outcome.looked
-    hours = confirmed_saving(calls, outcome)
-    return _Measured("derived", sum(calls.values()), hours, max(looked.processes - 1, 1), looked.nominal_confidence)
+    """From the application where it shows a saving and its invocations are known; else calls times latency.
+
+    Where they are not known, but the application's calls were counted, and it saves less than these calls should, the
+    invocations that the calls of a month make up take their place: a kernel's saving that the application does not
+    have is no money.
+    """
+    ran, calls, looked = confirmation.end_to_end, terms.workload.calls_per_month, outcome.looked
+    count, hours = Decimal(sum(calls.values())), confirmed_saving(calls, outcome)
+    derived = _Measured("derived", count, hours, max(looked.processes - 1, 1), looked.nominal_confidence)
+    if not (isinstance(ran, EndToEnd) and ran.saved_ms.low > 0):
+        return derived
+    if terms.workload.invocations_per_month:
+        return _in_the_application(ran, Decimal(terms.workload.invocations_per_month))
+    if not (isinstance(ran.seen, Seen) and count):
+        return derived
+    with exactly():
+        seen = _in_the_application(ran, count / decimal(ran.seen.calls_per_invocation))
+    return seen if seen.hours.high < hours.low else derived
+
+
+def _in_the_application(ran: EndToEnd, invocations: Decimal) -> _Measured:
+    with exactly():
+        low, middle, high = (
+            decimal(ms) * invocations / MS_PER_HOUR for ms in (ran.saved_ms.low, ran.saved_ms.middle, ran.saved_ms.high)
+        )
+    hours = Saving(low=low, middle=middle, high=high)
+    return _Measured("end_to_end", invocations, hours, max(ran.processes - 1, 1), ran.saved_ms.confidence)
 
 
 def _known(pilot_usd: Decimal, measured: _Measured, terms: Agreed, drawn: Forecast) -> Payback:

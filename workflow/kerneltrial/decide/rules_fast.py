@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import log
 
+import msgspec
+
 from kerneltrial.decide.amounts import decimal, factor, percent, plain, plural
 from kerneltrial.decide.grounds import Grounds
 from kerneltrial.inputs.products import product_of
@@ -21,13 +23,16 @@ _LOOK = (
     "ways; skipped work is not) and names the case in policy.waive_floor"
 )
 _STEADY = "find out what moves the card (heat, clocks, other work on it), then confirm in a new trial"
+_FINER = "a new trial with a clock that reads many calls at once (protocol.clock: auto)"
+_WHOLE, _ANY = Decimal("0.999"), Decimal(2000)  # half a step is all of a latency: the ratio may be any
 _NO_EVIDENCE = frozenset({"events-10-100"})
 
 
 def confirmed_speedup(grounds: Grounds) -> RuleResult:
     """The whole interval of the speedup lies above 1 plus the minimum effect; wholly below it is a failure.
 
-    Where the ratio moved while it was measured, the answer must be the same after another move of that size.
+    Where the ratio moved while it was measured, the answer must be the same after another move of that size; and where
+    the clock reads in steps, after as much as these can hide.
     """
     rule: RuleName = "confirmed_speedup"
     least = 1 + grounds.terms.now.policy.minimum_effect
@@ -43,6 +48,10 @@ def confirmed_speedup(grounds: Grounds) -> RuleResult:
     if low / (1 + moved) <= least <= high * (1 + moved):
         seen += f"; {_moving(outcome.cases)}"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_STEADY)
+    steps = max((_steps(case) for case in outcome.cases), default=Decimal(0))
+    if low / (1 + steps) <= least <= high * (1 + steps):
+        seen += f"; {_in_steps(steps)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_FINER)
     return (Passed if low > least else Failed)(rule=rule, asked=asked, seen=seen, example=False)
 
 
@@ -70,6 +79,10 @@ def no_case_worse(grounds: Grounds) -> RuleResult:
     if moving:
         seen += f"; {_moving(moving)}"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_STEADY)
+    steps = max(_steps(case) for case in outcome.cases)
+    if any(decimal(case.speedup.low) / (1 + _steps(case)) < least for case in outcome.cases):
+        seen += f"; {_in_steps(steps)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_FINER)
     return Passed(rule=rule, asked=asked, seen=seen, example=False)
 
 
@@ -80,7 +93,7 @@ def _shown_below(outcome: Confirmed, least: Decimal) -> list[str]:
     level = (1 - outcome.looked.nominal_confidence) / 2
     figures: list[tuple[str, ConfirmedCase | AsStated, Decimal]] = []
     for case in outcome.cases:
-        figures.append((_case(case), case, _moved(case)))
+        figures.append((_case(case), case, (1 + _moved(case)) * (1 + _steps(case)) - 1))
         if isinstance(case.stated, AsStated):
             said = f"{case.case}, the L2 as the case states, at {shown(case.stated.speedup)}"
             figures.append((said, case.stated, _moved(case)))
@@ -99,6 +112,23 @@ def _moved(case: ConfirmedCase) -> Decimal:
     if drift.low <= 1 <= drift.high:
         return Decimal(0)
     return decimal(max(drift.middle, 1 / drift.middle)) - 1
+
+
+def _steps(case: ConfirmedCase) -> Decimal:
+    """By how much a speedup may be off, as a share, since both latencies are read in steps: half of one on each side.
+
+    More readings or processes do not help where all fall on the same step, and then the interval has no width. CUPTI's
+    readings are means of many spans, which begin anywhere within its steps, so these fall out.
+    """
+    if case.clock == "cupti" or not case.resolution_us:
+        return Decimal(0)
+    half = decimal(case.resolution_us) / 2
+    slow, fast = sorted((half / decimal(case.baseline_warm_us), half / decimal(case.warm_us)))
+    return (1 + slow) / (1 - fast) - 1 if fast < _WHOLE else _ANY
+
+
+def _in_steps(steps: Decimal) -> str:
+    return f"the clock reads in steps that can hide {percent(round(steps, 4))} of a ratio"
 
 
 def _moving(cases: Sequence[ConfirmedCase]) -> str:
@@ -153,11 +183,23 @@ def vendor_not_faster(grounds: Grounds) -> RuleResult:
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     standing = [vendor for vendor in vendors if vendor.name not in waived]
     seen = "; ".join(_vendor(vendor, vendor.name in waived) for vendor in vendors)
-    if any(vendor.speedup.high < 1 for vendor in standing):
+    steps = 1 + _steps_beside(grounds)
+    if any(decimal(vendor.speedup.high) * steps < 1 for vendor in standing):
         return Failed(rule=rule, asked=asked, seen=seen, example=False)
-    if all(vendor.speedup.low >= 1 for vendor in standing):
+    if all(decimal(vendor.speedup.low) / steps >= 1 for vendor in standing):
         return Passed(rule=rule, asked=asked, seen=seen, example=False)
+    if any(vendor.speedup.high < 1 for vendor in standing) or all(vendor.speedup.low >= 1 for vendor in standing):
+        seen += f"; {_in_steps(steps - 1)}"
+        return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_FINER)
     return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=_MORE)
+
+
+def _steps_beside(grounds: Grounds) -> Decimal:
+    """As `_steps`, of the winner beside a kernel that is about as fast."""
+    outcome = grounds.confirmation.outcome
+    cases = outcome.cases if isinstance(outcome, Confirmed) else ()
+    beside = (msgspec.structs.replace(case, baseline_warm_us=case.warm_us) for case in cases)
+    return max(map(_steps, beside), default=Decimal(0))
 
 
 def shown(interval: Interval) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec.inspect as inspect
 
+from kerneltrial.records.record import LARGEST
+
 _FEW = 12  # keys that are read at a glance
 _PLAIN: dict[type[inspect.Type], str] = {
     inspect.BoolType: "true or false",
@@ -139,6 +141,8 @@ def _union(types: tuple[inspect.Type, ...]) -> str:
 
 
 def _integer(node: inspect.IntType) -> str:
+    if node.ge is not None and node.le == LARGEST:
+        return f"an integer of at least {node.ge}, in 64 bits"
     if node.ge is not None and node.le is not None:
         return f"an integer from {node.ge} to {node.le}"
     return f"an integer of at least {node.ge}" if node.ge is not None else "an integer"

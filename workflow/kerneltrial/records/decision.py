@@ -102,7 +102,7 @@ class Payback(Record, tag_field="state", tag="known"):
     months_middle: Decimal
     months_high: Decimal
     horizon_months: Decimal
-    break_even_calls_per_month: Count
+    break_even_calls_per_month: Annotated[int, Meta(ge=0)]  # worked out: it may be more than anybody can call
     break_even_ms_per_call: Decimal
     forecast: Forecast
 

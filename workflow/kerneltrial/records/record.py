@@ -36,7 +36,15 @@ class Interval(Record):
     confidence: float
 
 
+_LEAST = Decimal("1e-12")
+
+
 def within(field: str, value: Decimal, low: str, high: str) -> None:
-    """Raise ValueError unless `value` is a number from `low` to `high`, both included."""
+    """Raise ValueError unless `value` is a number from `low` to `high`, both included, and 0 or no less than 1e-12.
+
+    What is smaller is no price and no share, and a payback over it has more digits than money is reckoned with.
+    """
     if not (value.is_finite() and Decimal(low) <= value <= Decimal(high)):
         raise ValueError(f"{field}={value} must be from {low} to {high}")
+    if 0 < abs(value) < _LEAST:
+        raise ValueError(f"{field}={value} must be 0, or no less than {_LEAST}")
