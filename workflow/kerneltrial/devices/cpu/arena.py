@@ -53,8 +53,8 @@ class Arena:
         total = self.workspace + meeting
         if total > MAX_ARENA_BYTES:
             raise DeviceProblem(f"the call's buffers need {total} bytes, the cpu device has {MAX_ARENA_BYTES}")
-        self.memory = _aligned(total)
-        self.flags = _aligned(total)
+        self.memory = aligned_bytes(total)
+        self.flags = aligned_bytes(total)
         poison_into(self.memory, conditions, "", MARGIN_DTYPE)
         self.flags[:] = 0
         self._set_image(*image)
@@ -145,7 +145,7 @@ class Arena:
         return found
 
 
-def _aligned(size: int) -> NDArray[np.uint8]:
+def aligned_bytes(size: int) -> NDArray[np.uint8]:
     """Uninitialised bytes that begin at a multiple of 256."""
     try:
         raw = np.empty(size + 256, np.uint8)

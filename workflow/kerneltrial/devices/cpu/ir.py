@@ -72,9 +72,9 @@ class Body:
             slot.set(initial)
         return slot
 
-    def declare(self, pointer: str, type_: str) -> None:
-        """An alloca of that name."""
-        self._allocas.append(f"  {pointer} = alloca {type_}, align 16")
+    def declare(self, pointer: str, type_: str, alignment: int = 16) -> None:
+        """An alloca of that name; alignment 0 is that of its type."""
+        self._allocas.append(f"  {pointer} = alloca {type_}" + (f", align {alignment}" if alignment else ""))
 
     def call(self, result: str, name: str, *arguments: tuple[str, str | int], convention: str = "") -> str:
         """Call an external function or intrinsic; `arguments` are (type, value). Void gives an empty name."""

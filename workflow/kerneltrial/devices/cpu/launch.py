@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrial.devices.cpu import layout as at
-from kerneltrial.devices.cpu.arena import Arena, _aligned
+from kerneltrial.devices.cpu.arena import Arena, aligned_bytes
 from kerneltrial.devices.cpu.faults import Fault, explain, got_older
 from kerneltrial.devices.cpu.kernel import Kernel
 from kerneltrial.devices.cpu.launched import Launched
@@ -65,7 +65,7 @@ def _shared_bytes(kernel: Kernel, launch: ResolvedLaunch) -> int:
 
 def _parameter_bytes(kernel: Kernel, launch: ResolvedLaunch, arena: Arena) -> NDArray[np.uint8]:
     function = kernel.function
-    content = _aligned(max(16, at.align_up(function.parameter_bytes, 16)))
+    content = aligned_bytes(max(16, at.align_up(function.parameter_bytes, 16)))
     content[:] = 0
     for index, parameter in zip(function.parameters, launch.parameters, strict=True):
         slot = function.slots[index]
@@ -80,7 +80,7 @@ def _contexts(kernel: Kernel, block: tuple[int, int, int]) -> NDArray[np.uint8]:
     size = kernel.layout.context_bytes
     if threads * size > MAX_CONTEXT_BYTES:
         raise unsupported_feature(f"{threads * size} bytes of local memory and registers a block")
-    contexts = _aligned(threads * size)
+    contexts = aligned_bytes(threads * size)
     contexts[:] = 0
     heads = contexts.view(np.int32).reshape(threads, size // 4)
     linear = np.arange(threads)
@@ -133,7 +133,7 @@ class Worker:
         self.shared_bytes = _shared_bytes(kernel, launch)
         checks_all = kernel.level == "all"
         records = (self.shared_bytes >> kernel.granule_shift) + 2 if checks_all else 1
-        self._shared, self._shadow = _aligned(self.shared_bytes + 256), _aligned(records * RECORD_BYTES)
+        self._shared, self._shadow = aligned_bytes(self.shared_bytes + 256), aligned_bytes(records * RECORD_BYTES)
         self._shadow[:] = 0
         self._parameters = _parameter_bytes(kernel, launch, arena)
         self._contexts = _contexts(kernel, launch.block)

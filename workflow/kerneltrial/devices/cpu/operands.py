@@ -74,11 +74,11 @@ class Operands:
                 body.do(f"%r{index} = getelementptr i8, ptr %ctx, i64 {self.layout.spills[index]}")
                 continue
             width = WIDTHS[type_]
-            body._allocas.append(f"  %r{index} = alloca i{width}")
+            body.declare(f"%r{index}", f"i{width}", alignment=0)
             body.do(f"store i{width} {self.unset(index)}, ptr %r{index}")
         for index, slot in enumerate(self.function.slots):
             if slot.offset < 0 and index not in self.layout.slots:
-                body._allocas.append(f"  %s{index} = alloca [{slot.size} x i8], align 16")
+                body.declare(f"%s{index}", f"[{slot.size} x i8]")
                 self._slots[index] = f"%s{index}"
 
     def unset(self, register: int) -> str:
