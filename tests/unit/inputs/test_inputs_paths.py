@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, tree
-from kerneltrial.inputs.paths import Path, chooses, find, paths, paths_taken, wanted
+from kerneltrial.inputs.paths import Path, chooses, paths, paths_taken, wanted
+from kerneltrial.inputs.shape_search import find
 from kerneltrial.inputs.spans import Span, span_of, truth
 from kerneltrial.records.contract import Array, Contract, DimensionArgument, Range, Tolerance
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant

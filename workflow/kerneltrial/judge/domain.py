@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from kerneltrial.inputs.expressions import tree
-from kerneltrial.inputs.paths import Path, casts, domain, exists, find, wanted
+from kerneltrial.inputs.paths import Path, casts, wanted
 from kerneltrial.inputs.resolve import (
     MAXIMUM_BLOCK,
     MAXIMUM_CLUSTER,
@@ -16,6 +16,7 @@ from kerneltrial.inputs.resolve import (
     MAXIMUM_THREADS,
     PlanProblem,
 )
+from kerneltrial.inputs.shape_search import domain, exists, find
 from kerneltrial.inputs.spans import truth
 from kerneltrial.judge.setup import Subject
 from kerneltrial.records.contract import Contract, Range

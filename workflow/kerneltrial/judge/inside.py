@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from kerneltrial.inputs.boundary import cost
-from kerneltrial.inputs.paths import Found, Path, domain, find, point, wanted
+from kerneltrial.inputs.paths import Path, wanted
+from kerneltrial.inputs.shape_search import Found, domain, find, point
 from kerneltrial.judge.launched import OTHER_SIZES, Launched, arguments, sizes_of_launch
 from kerneltrial.judge.mixed import mixed
 from kerneltrial.judge.ptx import Statement, functions, is_name

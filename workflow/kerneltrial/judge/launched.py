@@ -7,7 +7,7 @@ from typing import Final
 
 from kerneltrial.inputs.dtypes import item_bytes
 from kerneltrial.inputs.expressions import tree
-from kerneltrial.inputs.paths import Wants
+from kerneltrial.inputs.shape_search import Wants
 from kerneltrial.inputs.spans import Cell, Span, span_of, truth
 from kerneltrial.judge.arithmetic import number
 from kerneltrial.records.build import Abi

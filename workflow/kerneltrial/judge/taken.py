@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerneltrial.inputs.expressions import tree
-from kerneltrial.inputs.paths import point
+from kerneltrial.inputs.shape_search import point
 from kerneltrial.inputs.spans import Cell, Span, truth
 from kerneltrial.judge.launched import Launched
 from kerneltrial.judge.ways import Way

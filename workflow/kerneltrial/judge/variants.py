@@ -12,7 +12,8 @@ from functools import partial
 from typing import Final
 
 from kerneltrial.inputs.boundary import cost
-from kerneltrial.inputs.paths import CELLS, Found, Path, chooses, exists, find, paths, paths_taken, wanted
+from kerneltrial.inputs.paths import Path, chooses, paths, paths_taken, wanted
+from kerneltrial.inputs.shape_search import CELLS, Found, exists, find
 from kerneltrial.judge.setup import JudgeSetup
 from kerneltrial.records.case import Case
 from kerneltrial.records.contract import Contract
