@@ -53,7 +53,13 @@ def load(folder: str | Path | None = None) -> "Kernel":
     place = folder or os.environ.get(KERNEL)
     if not place:
         raise LoaderProblem(f"{KERNEL} is not set: kerneltrial sets it where it runs the application")
-    told = decode(Told, (Path(place) / "kernel.json").read_bytes())
+    path = Path(place) / "kernel.json"
+    try:
+        told = decode(Told, path.read_bytes())
+    except OSError as fault:
+        raise LoaderProblem(f"{path}: cannot be read ({fault.strerror}); name the folder of a kernel") from None
+    except ValueError as fault:  # msgspec's own, and text that is none
+        raise LoaderProblem(f"{path}: does not say what kernel it is ({fault}); have the trial write it anew") from None
     return OnCard(told, Path(place)) if told.device.kind == "cuda" else OnHost(told, Path(place))
 
 

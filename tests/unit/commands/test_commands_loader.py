@@ -14,7 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from kerneltrial.commands.exported_package import write_package
-from kerneltrial.commands.loader_text import Part, python_of
+from kerneltrial.commands.loader_text import Part, package_text, python_of
+from kerneltrial.commands.torch_text import torch_package_text
 from kerneltrial.inputs.boundary import boundary_shapes
 from kerneltrial.inputs.calls import Call, Pointer
 from kerneltrial.inputs.cases import read_cases
@@ -22,6 +23,7 @@ from kerneltrial.inputs.contracts import array_shapes, read_contract
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate
 from kerneltrial.inputs.plans import plan_path, read_plan
 from kerneltrial.inputs.resolve import resolve
+from kerneltrial.loader import LoaderProblem, load
 from kerneltrial.propose.search.space import read_space
 from kerneltrial.records.build import Abi
 from kerneltrial.records.contract import Contract
@@ -440,3 +442,22 @@ def test_bounds_that_no_call_looks_at_are_said(tmp_path: Path) -> None:
     contract, winner, _ = _family("spmv_csr_f32")
     write_package(tmp_path, "loader", (contract, "a test"), ((Part("winner", winner, "pointer", ""),), {}))
     assert "- columns from 0, below cols" in (tmp_path / "__init__.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read"), (b"", "does not say"), (b"\xff", "does not say"), (b'{"plan": 1}', "does not say")],
+    ids=["none", "empty", "no text", "another form"],
+)
+def test_a_folder_without_a_kernel_is_told(tmp_path: Path, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "kernel.json").write_bytes(content)
+    with pytest.raises(LoaderProblem, match=rf"kernel\.json: {said}"):
+        load(tmp_path)
+
+
+def test_many_words_stand_on_lines_of_their_own() -> None:
+    contract, _, _ = _family("spmv_csr_f32")
+    for text in (package_text(contract, "a test", {}), torch_package_text(contract, "a test", {})):
+        compile(text, "package", "exec")
+        assert max(len(line) for line in text.splitlines() if line.startswith("def ")) < 80

@@ -69,6 +69,12 @@ def _braced(lines: str) -> str:
     return f"{{\n{lines}    }}" if lines else "{}"
 
 
+def on_lines(words: Sequence[str]) -> str:
+    """Words of a list between parentheses: beside each other where they are short, else each on a line."""
+    beside = ", ".join(words)
+    return beside if len(beside) <= 60 else "".join(f"\n    {word}," for word in words) + "\n"
+
+
 def _words(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names) + ("," if len(names) == 1 else "")
 
@@ -87,7 +93,7 @@ def package_text(contract: Contract, story: str, files: Mapping[str, str]) -> st
         f'"""{quoted(contract.description)}\n\n{quoted(story)}\n{tried_with(contract)}"""\n\n'
         "from pathlib import Path\n\nfrom .plans import CODES, PROMISE\nfrom .runtime import Kernel\n\n"
         f"{files_text(files)}\n{kernel} = Kernel(Path(__file__).parent, PROMISE, CODES, FILES)\n\n\n"
-        f"def {function_name(contract, kernel)}({stream}, *, {', '.join(taken)}):\n"
+        f"def {function_name(contract, kernel)}({on_lines([stream, '*', *taken])}):\n"
         f'    """Put one call on `{stream}`; return "winner" or "baseline", whichever fits dimensions and device.\n\n'
         "    Arrays are addresses, cuda.core buffers, or have __cuda_array_interface__. ValueError is raised where\n"
         '    neither kernel fits, or an array is not as the contract says.\n    """\n'

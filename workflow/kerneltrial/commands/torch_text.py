@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kerneltrial.commands import loader_torch
-from kerneltrial.commands.loader_text import files_text, free, function_name, quoted, shape_text, tried_with
+from kerneltrial.commands.loader_text import files_text, free, function_name, on_lines, quoted, shape_text, tried_with
 from kerneltrial.inputs.expressions import ExpressionProblem, evaluate, names
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.records.contract import Array, Contract
@@ -79,7 +79,7 @@ class _Operation:
         return "\n\n".join((head, self._sizes(), self._call(), self._fake()))
 
     def _parameters(self) -> str:
-        return ", ".join([*(f"{a.name}: {self.torch}.Tensor" for a in self.inputs), *(f"{n}: int" for n in self.asked)])
+        return on_lines([*(f"{a.name}: {self.torch}.Tensor" for a in self.inputs), *(f"{n}: int" for n in self.asked)])
 
     def _result(self) -> str:
         each = [f"{self.torch}.Tensor"] * len(self.made)
