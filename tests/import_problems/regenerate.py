@@ -1,11 +1,13 @@
 """Trace every problem here again and write traced.json, which the tests read where torch is not installed.
 
-    PYTHONPATH=workflow python tests/import_problems/regenerate.py
+    PYTHONPATH=workflow python tests/import_problems/regenerate.py [NAME ...]
 
+With names it traces those alone and leaves the other rows as they are.
 A row a problem: its graph as the confined child tells it, or why there is none, the bounds that were found, and some of
 torch's own outputs in float64 for the first draw. Needs torch.
 """
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -28,9 +30,13 @@ SAMPLES = 16
 
 def main() -> None:
     require_torch()
-    rows = []
+    names, rows, recorded = set(sys.argv[1:]), [], HERE / "traced.json"
+    before = {row["name"]: row for row in msgspec.json.decode(recorded.read_bytes())} if names else {}
     with nursery() as opened:
         for path in sorted(HERE.glob("level*/*.py")):
+            if path.stem in before and path.stem not in names:
+                rows.append(before[path.stem])
+                continue
             with asking(opened, path.read_text()) as asked:
                 row: dict[str, Any] = {"name": path.stem, "level": path.parent.name}
                 try:
@@ -39,7 +45,7 @@ def main() -> None:
                     row["why"] = str(fault)
             rows.append(row)
     text = ",\n".join(msgspec.json.encode(row).decode() for row in rows)
-    (HERE / "traced.json").write_text(f"[\n{text}\n]\n")
+    recorded.write_text(f"[\n{text}\n]\n")
 
 
 def _row(asked: Asked, name: str) -> dict[str, Any]:

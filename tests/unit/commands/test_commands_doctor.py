@@ -24,7 +24,7 @@ def _told(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, list[s
 def test_it_names_the_device_and_takes_a_dozen_lines(capsys, tmp_path: Path) -> None:
     status, lines = _told(capsys, tmp_path)
     assert status == 0, lines
-    assert len(lines) <= 12
+    assert len(lines) <= 13
     assert any(line.startswith("device: ") for line in lines)
     assert "a trial here (config.yaml and Snakefile): no" in lines
     assert lines[-1].startswith("nothing is missing")
@@ -102,7 +102,19 @@ def test_what_is_missing_for_a_model_is_not_forgotten_in_the_last_line(capsys, t
     status, lines = _told(capsys, tmp_path)
     assert status == 0
     assert any("missing httpx2: pip install -e '.[openai]' in the clone" in line for line in lines)
-    assert re.match(r"nothing is missing, the extras? (gpu and )?openai aside: ", lines[-1])
+    assert re.match(r"nothing is missing, the extras? (gpu(, | and ))?openai( and torch)? aside: ", lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [(None, "missing torch: pip install"), ("2.13.0+cpu", "torch 2.13.0+cpu")]
+)
+def test_it_says_whether_problems_in_pytorch_can_be_imported(capsys, tmp_path, monkeypatch, version, told) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: version if name == "torch" else real(name))
+    status, lines = _told(capsys, tmp_path)
+    assert status == 0
+    assert any(line.startswith(f"for PyTorch's problems, and torch beside a baseline: {told}") for line in lines)
+    assert ("torch aside: " in lines[-1]) == (version is None)
 
 
 def test_the_command_for_an_extra_is_that_of_a_clone_or_of_a_package(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def test_a_folder_of_problems_becomes_trials_and_a_report(tmp_path, monkeypatch,
         (folder / f"{name}.py").write_text((PROBLEMS / f"level1/{name}.py").read_text())
     assert main(["import", "torch", "level1", "--out", "made"]) == 0
     told = capsys.readouterr().out
-    assert "softmax.py: softmax; 4 launches in the plain baseline; values signed, no bound" in told
+    assert "level1/softmax.py: softmax; 4 launches in the plain baseline; values signed, no bound" in told
     assert "sort.py: cannot be imported: the operation aten.sort.default is not known" in told
-    assert "1 of 2 imported" in told
+    assert "1 of 2 imported into made; next: cd made/softmax, put kernels into kernels/softmax/candidates" in told
     for path in ("config.yaml", "Snakefile", "problem.py", "kernels/softmax/contract.yaml", "cases/softmax/oracle.py"):
         assert (tmp_path / "made/softmax" / path).is_file()
     assert not (tmp_path / "made/sort").exists()
@@ -54,10 +54,13 @@ def test_a_folder_of_problems_becomes_trials_and_a_report(tmp_path, monkeypatch,
     [
         ("        return open('/etc/passwd').read()", "PermissionError"),
         ("        import socket; return socket.create_connection(('127.0.0.1', 9), 1)", "Error"),
-        ("        return x.sum().item()", "it raises"),
+        ("        return x.sum().item()", "depends on values"),
+        ("        return x if x.sum() > 0 else -x", "depends on values"),
+        ("        return x.cuda()", "take .cuda() and device='cuda' out"),
+        ("        import random; return x * random.random()", "two calls with the same values differ"),
+        ("        x.add_(1); return x * 2", "it changes input 0 in place"),
         ("        raise SystemExit(0)", "ends the process"),
         ("        import os; os._exit(0)", "its process ended"),
-        ("        return {'a': x + 1}", "forward gives a dict"),
         ("        raise KeyboardInterrupt", "it raises KeyboardInterrupt"),
         ("        open('/tmp/written', 'w')", "PermissionError"),
         ("        import tempfile; return tempfile.NamedTemporaryFile()", "No such file or directory"),
@@ -65,6 +68,8 @@ def test_a_folder_of_problems_becomes_trials_and_a_report(tmp_path, monkeypatch,
         ("        return x[:0] * 2", "without elements"),
         ("        return tuple(x + i for i in range(9))", "9 outputs"),
         ("        return x * WORD", "another function each time"),
+        ("        return x + 1, (None, x)", "forward gives a NoneType"),
+        ("        return x.exp(), torch.isnan(x)", "no case could fail a kernel that gives zeros for out1"),
     ],
 )
 def test_what_does_more_than_compute_is_no_problem_of_ours(clean, tmp_path, line, said):
@@ -80,6 +85,15 @@ def test_chance_that_is_seeded_is_the_same_again(clean, tmp_path):
     path = tmp_path / "seeded.py"
     path.write_text(HEAD + "        return x * NUMBER" + TAIL + "\n\nimport random\nNUMBER = random.random()\n")
     assert isinstance(problem.imported(clean, path, tmp_path / "out"), problem.Imported)
+
+
+@pytest.mark.parametrize("given", ["torch.rand(4, 8)", "1.5"])
+def test_inputs_that_are_no_list_are_told(clean, tmp_path, given):
+    path = tmp_path / "single.py"
+    path.write_text(HEAD + "        return x * 2" + TAIL.replace("[torch.rand(4, 8)]", given))
+    one = problem.imported(clean, path, tmp_path / "out")
+    assert isinstance(one, problem.NotImported)
+    assert "it has to give a list, such as [x]" in one.why
 
 
 def test_names_that_are_missing_are_told(clean, tmp_path):

@@ -5,6 +5,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from family_court import folder_court
 
-from kerneltrial.commands.importing import trial_files
+from kerneltrial.commands.importing import sharp, trial_files
 from kerneltrial.commands.importing.contract_of import contract_of, output_names, plan_of
 from kerneltrial.commands.importing.cuda_text import baseline
 from kerneltrial.commands.importing.graph import Graph
@@ -31,7 +32,16 @@ ROWS = json.loads((Path(__file__).parents[2] / "import_problems/traced.json").re
 TRACED = {row["name"]: row for row in ROWS if "traced" in row}
 CANNOT = {row["name"]: row["why"] for row in ROWS if "why" in row}
 # One of each form of operation; the whole set takes minutes (tests/bench/import_problems.py).
-QUALIFIED = ("softmax", "cross_entropy", "matmul_transposed_a", "conv_transposed2d", "cumsum_masked", "argmax")
+QUALIFIED = (
+    "softmax",
+    "cross_entropy",
+    "matmul_transposed_a",
+    "conv_transposed2d",
+    "cumsum_masked",
+    "argmax",
+    "gather_cat",
+    "whole_numbers",
+)
 
 
 def graph_of(name: str) -> Graph:
@@ -61,6 +71,7 @@ def test_enough_kinds_are_imported_and_the_others_say_why():
     assert "nothing is computed" in CANNOT["dropout"]
     assert "complex64" in CANNOT["fft"]
     assert "float16" in CANNOT["half_relu"]
+    assert CANNOT["step"].endswith("a kernel that gives the right answer in half precision for out")
 
 
 @pytest.mark.parametrize("name", TRACED)
@@ -81,6 +92,35 @@ def test_the_plain_baseline_qualifies_on_cpu(name, tmp_path):
     qualified = court.qualified(court.judge(court.cases, 0))
     assert [case.case for case in qualified.cases] == ["first", "timed"]
     assert all(null.refused > 0 for case in qualified.cases for null in case.nulls)
+
+
+def test_what_float32_loses_where_a_factor_underflows_is_no_error(tmp_path):
+    """1 / (1 + exp(89)) is 0 in float32, and 89 times that is more than the smallest normal numbers."""
+    contract = made("swish", tmp_path)
+    x = np.resize(np.linspace(-100, -80, 64), tuple(map(int, contract.arrays[0].shape))).astype(np.float32)
+    answer = load(trial_files.oracle_path(tmp_path, "swish")).answer(contract, {"x0": x}, {})
+    with np.errstate(over="ignore"):
+        honest = x * (np.float32(1) / (np.float32(1) + np.exp(-x)))
+    scaled = float(contract.tolerances["out"].scaled)
+    far = np.abs(honest.astype(np.float64) - answer.outputs["out"])
+    assert far.max() > 1e-37, "nothing is lost here, so that the test shows nothing"
+    assert np.all(far <= scaled * 2.0**-23 * answer.terms["out"] + 1e-37)
+
+
+def test_a_wrong_answer_that_passes_is_told_before_anything_is_written(tmp_path):
+    contract = made("swish", tmp_path)
+    oracle = load(trial_files.oracle_path(tmp_path, "swish"))
+    case = Case(name="first", kind="correctness", dimensions={}, seed=1)
+    answers = [oracle.answer(contract, generate(contract, case, draw), {}) for draw in range(3)]
+    assert sharp._blunt(contract, answers, 1) == ""
+    for change, said in (
+        (lambda want: 0 * want, "gives zeros for out"),
+        (lambda want: 0 * want + 0.5, "gives its mean for out"),
+        (np.sign, "gives the right answer in half precision for out"),
+        (lambda want: np.where(np.arange(want.size).reshape(want.shape), 0.1, 0.3), "the answer for other values"),
+    ):
+        flat = [replace(one, outputs={"out": change(one.outputs["out"])}) for one in answers]
+        assert said in sharp._blunt(contract, flat, 1)
 
 
 def test_a_baseline_that_is_wrong_does_not_qualify(tmp_path):

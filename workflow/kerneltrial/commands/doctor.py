@@ -10,10 +10,12 @@ from pathlib import Path
 
 from kerneltrial.commands import trial_check
 from kerneltrial.inputs.installing import install
+from kerneltrial.report.words import listed
 
 NEEDED = ("snakemake", "msgspec", "numpy", "llvmlite", "nvidia-cuda-nvrtc", "numba-cuda")
 OR_ELSE = {"nvidia-cuda-nvrtc": "nvidia-cuda-nvrtc-cu12"}  # what CUDA 12 has in its place
 FOR_A_MODEL = ("httpx2", "genai-prices")
+FOR_PROBLEMS = ("torch",)
 FOR_A_GPU = ("cuda-bindings", "nvidia-ml-py")
 
 _RUN = "run `kerneltrial rehearse`, then `snakemake --cores 1`"
@@ -34,6 +36,9 @@ def run(given: argparse.Namespace, root: Path) -> int:
     model = [name for name in FOR_A_MODEL if _version(name) is None]
     extra = f"missing {', '.join(model)}: {install('openai')}" if model else "all there"
     print(f"for a model: {extra}; OPENAI_API_KEY is {'set' if os.environ.get('OPENAI_API_KEY') else 'not set'}")
+    torch = [name for name in FOR_PROBLEMS if _version(name) is None]
+    told = f"missing torch: {install('torch')}" if torch else f"torch {_version('torch')}"
+    print(f"for PyTorch's problems, and torch beside a baseline: {told}")
     missing += _device()
     print("sandbox: " + "; ".join(f"{name.replace('_', ' ')}: {state}" for name, state in means.report().items()))
     print("  of other files a child reads nothing; whether a path exists, its size and its time it can ask")
@@ -45,8 +50,8 @@ def run(given: argparse.Namespace, root: Path) -> int:
     missing += ["a trial without a mistake"] if wrong else []
     missing += _room(root, ready)
     following = _RUN if ready else "make a trial with `kerneltrial init DIR`"
-    extras = [name for name, lacks in (("gpu", gpu), ("openai", model)) if lacks]
-    aside = f", the extra{'s' * (len(extras) > 1)} {' and '.join(extras)} aside" if extras else ""
+    extras = [name for name, lacks in (("gpu", gpu), ("openai", model), ("torch", torch)) if lacks]
+    aside = f", the extra{'s' * (len(extras) > 1)} {listed(extras)} aside" if extras else ""
     print(f"missing: {', '.join(missing)}" if missing else f"nothing is missing{aside}: {following}")
     return 3 if missing else 0
 

@@ -14,6 +14,7 @@ import msgspec
 from kerneltrial.commands.importing.conversing import nursery, require_torch
 from kerneltrial.commands.importing.problem import Imported, NotImported, imported, name_of
 from kerneltrial.commands.importing.report import NAME, listed, table
+from kerneltrial.decide.amounts import plural
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.store.files import write_atomic
 from kerneltrial.store.printed import printed
@@ -36,18 +37,22 @@ def run(given: argparse.Namespace, here: Path) -> int:
             one = imported(opened, path, out)
             _record(out, [one])
             found.append(one)
-            print(printed(f"{path.name}: {_line(one)}"), flush=True)
-    done = sum(isinstance(one, Imported) for one in found)
-    next_ = "; next: put candidates in, and `snakemake --cores 1` there" if done else ""
-    print(f"{done} of {len(found)} imported into {given.out}{next_}")
+            print(printed(f"{path.resolve().parent.name}/{path.name}: {_line(one)}"), flush=True)
+    done = [one.name for one in found if isinstance(one, Imported)]
+    print(f"{len(done)} of {len(found)} imported into {given.out}" + (_next(given.out, done) if done else ""))
     return 0 if done else 3
+
+
+def _next(out: Path, done: Sequence[str]) -> str:
+    name = done[0] if len(done) == 1 else "NAME"
+    return f"; next: cd {out / name}, put kernels into kernels/{name}/candidates, `snakemake --cores 1`"
 
 
 def _line(one: Imported | NotImported) -> str:
     if isinstance(one, NotImported):
         return f"cannot be imported: {one.why}"
     mode = ", in evaluation mode" if one.evaluated else ""
-    return f"{one.name}{mode}; {one.launches} launches in the plain baseline; values {one.values}"
+    return f"{one.name}{mode}; {plural(one.launches, 'launch', 'launches')} in the plain baseline; values {one.values}"
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

@@ -5,6 +5,7 @@ code runs here only: no network, no files but Python's own, none to write, limit
 """
 
 import contextlib
+import inspect
 import math
 import random
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 
 from kerneltrial.commands.importing.decompositions import decomposed
+from kerneltrial.commands.importing.faults import LINE, line, told
 from kerneltrial.commands.importing.messages import (
     Answer,
     Cannot,
@@ -30,8 +32,8 @@ from kerneltrial.commands.importing.messages import (
 
 _KINDS = ("float32", "int32", "int64", "bool")
 _CONSTANT_ELEMENTS = 4096
-_LINE = 300  # letters that are told of a fault
 _MOST_OUTPUTS, _MOST_NODES, _MOST_AXES, _MOST_SIZE = 8, 2000, 8, 2**31 - 1  # what the message holds
+_PLAIN = bool | int | float | str | None  # inputs that become part of the graph
 _RANDOM = ("bernoulli", "rand", "normal", "dropout", "multinomial", "uniform", "exponential")
 
 
@@ -50,20 +52,20 @@ def prepare() -> None:
 
 def serve(argument: bytes, requests: Any) -> None:
     """The child's function: `argument` is a `Problem`; the first reply is the graph, further ones are values."""
-    told = msgspec.msgpack.decode(argument, type=Problem)
+    given = msgspec.msgpack.decode(argument, type=Problem)
     tempfile.tempdir = "/nonexistent"  # torch asks for a folder for temporary files, and puts none there
     try:
         import torch
     except Exception as fault:  # whatever a broken installation raises
         requests.get()
-        requests.reply(_packed(Cannot(why=f"torch cannot be imported: {_line(fault)}")))
+        requests.reply(_packed(Cannot(why=f"torch cannot be imported: {line(fault)}")))
         return
     torch.set_num_threads(1)
     problem: _Problem | None = None
     while (content := requests.get()) is not None:
         try:
             if problem is None:
-                problem = _Problem(torch, told.source)
+                problem = _Problem(torch, given.source)
                 answer: Answer = problem.traced()
             else:
                 answer = problem.evaluated(msgspec.msgpack.decode(content, type=Evaluate))
@@ -72,9 +74,9 @@ def serve(argument: bytes, requests: Any) -> None:
         except MemoryError:
             raise
         except SystemExit as fault:
-            answer = Cannot(why=f"it ends the process: SystemExit({fault.code})"[:_LINE])
+            answer = Cannot(why=f"it ends the process: SystemExit({fault.code})"[:LINE])
         except BaseException as fault:  # the problem's own code, and torch, raise what they like
-            answer = Cannot(why=f"it raises {_line(fault)}")
+            answer = Cannot(why=told(fault))
         requests.reply(_packed(answer))
 
 
@@ -82,13 +84,16 @@ def _packed(answer: Answer) -> bytes:
     return msgspec.msgpack.encode(answer)
 
 
-def _line(fault: BaseException) -> str:
-    try:
-        text = str(fault)
-    except Exception:  # its __str__ is the problem's too
-        text = ""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return f"{type(fault).__name__}{': ' if first else ''}{first}"[:_LINE]
+def _initial(model: Any, given: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Arguments of the constructor: a list, a dict by name, or both as [[...], {...}]."""
+    if isinstance(given, dict):
+        return (), given
+    words = tuple(given)
+    if len(words) == 2 and isinstance(words[0], list | tuple) and isinstance(words[1], dict):
+        with contextlib.suppress(TypeError, ValueError):
+            inspect.signature(model).bind(*words[0], **words[1])
+            return words[0], words[1]
+    return words, {}
 
 
 class _Problem:
@@ -104,14 +109,22 @@ class _Problem:
             if not callable(getattr(module, name, None)):
                 raise _Refused(f"it defines no {name}")
         _seed(torch, 0)
-        words = module.get_init_inputs()
-        self.model = module.Model(**words) if isinstance(words, dict) else module.Model(*words)
+        words, keywords = _initial(module.Model, module.get_init_inputs())
+        self.model = module.Model(*words, **keywords)
         if not isinstance(self.model, torch.nn.Module):
             raise _Refused("Model is no torch.nn.Module")
         _seed(torch, 1)
-        self.inputs = list(module.get_inputs())
+        self.inputs, self.form = self._leaves(module.get_inputs())
         self.held = self._tensors()
         self.evaluating = False
+
+    def _leaves(self, given: Any) -> tuple[list[Any], Any]:
+        """Tensors and plain values of the inputs, lists and all, and the form that they are put together by."""
+        if isinstance(given, self.torch.Tensor) or not hasattr(given, "__iter__"):
+            raise _Refused(f"get_inputs gives a {type(given).__name__}; it has to give a list, such as [x]")
+        both = ((), dict(given)) if isinstance(given, dict) else (tuple(given), {})
+        leaves, form = self.torch.utils._pytree.tree_flatten(both)
+        return leaves, form
 
     def _tensors(self) -> dict[str, tuple[str, str, Any]]:
         """By the contract's name: role, torch's name or the input's place, tensor."""
@@ -122,9 +135,9 @@ class _Problem:
             *(("parameter", name, one) for name, one in self.model.named_parameters()),
             *(("buffer", name, one) for name, one in self.model.named_buffers()),
         ]
-        others = [type(i).__name__ for i in self.inputs if not isinstance(i, torch.Tensor | bool | int | float)]
+        others = [type(i).__name__ for i in self.inputs if not isinstance(i, torch.Tensor | _PLAIN)]
         if others:
-            raise _Refused(f"get_inputs gives a {others[0]}; only tensors and plain numbers can be inputs")
+            raise _Refused(f"get_inputs gives a {others[0]}; only tensors, numbers, words and None can be inputs")
         for role, name, tensor in named:
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
                 raise _Refused(f"{role} {name} is sparse, quantised or nested; only plain tensors can be inputs")
@@ -154,11 +167,13 @@ class _Problem:
             given = dict(zip(names, tensors, strict=True))
             state = {name: given[mine] for mine, (role, name, _) in self.held.items() if role != "input"}
             places = {int(name): given[mine] for mine, (role, name, _) in self.held.items() if role == "input"}
-            words = tuple(places.get(i, one) for i, one in enumerate(self.inputs))
-            result = self.torch.func.functional_call(self.model, state, words)
-            results = tuple(result) if isinstance(result, tuple | list) else (result,)
-            if not all(isinstance(one, self.torch.Tensor) for one in results):
-                raise _Refused(f"forward gives a {type(result).__name__}; only tensors can be outputs")
+            leaves = [places.get(i, one) for i, one in enumerate(self.inputs)]
+            words, keywords = self.torch.utils._pytree.tree_unflatten(leaves, self.form)
+            result = self.torch.func.functional_call(self.model, state, words, keywords)
+            results = tuple(self.torch.utils._pytree.tree_leaves(result))
+            others = [type(one).__name__ for one in results if not isinstance(one, self.torch.Tensor)]
+            if others or not results:
+                raise _Refused(f"forward gives a {(*others, 'list of nothing')[0]}; only tensors can be outputs")
             return results
 
         return function
@@ -248,7 +263,8 @@ class _Reading:
         if any(word in name for word in _RANDOM):
             raise _Refused(f"it is random ({name}), in training and in evaluation")
         if name.startswith("aten.copy_"):
-            raise _Refused("it changes its buffers or its inputs")
+            role, theirs, _ = self.held.get(self.names.get(node.args[0], ""), ("input", "or weight", None))
+            raise _Refused(f"it changes {role} {theirs} in place, in training and in evaluation; work on a clone")
         seen = node.meta.get("val")
         first = seen[0] if isinstance(seen, tuple | list) else seen
         if not isinstance(first, self.torch.Tensor):

@@ -34,7 +34,8 @@ def contract_of(name: str, story: str, graph: Graph, bounds: Bounds, scaled: int
     whole = whole_bounds(graph.given)
     arrays = []
     for one in graph.given:
-        low, high = decimals(bounds[one.name]) if one.dtype == "float32" else map(Decimal, whole[one.name])
+        span = bounds[one.name] if one.dtype == "float32" else bounds.get(one.name, whole[one.name])
+        low, high = decimals(span) if one.dtype == "float32" else (Decimal(int(end or 0)) for end in span)
         dtype: DType = "uint8" if one.dtype == "bool" else one.dtype
         arrays.append(Array(name=one.name, role="input", dtype=dtype, shape=_axes(one.shape), low=low, high=high))
     outputs = output_names(graph)

@@ -229,12 +229,23 @@ class Expressions:
             found.append(self.let(f"{index} < 0 ? {index} + {shape[at + axis]} : {index}"))
         return [*before, *found, *after]
 
+    def _early(self, value: Operand) -> bool:
+        """Whether an element's expression reads an index in a line of its own, before any condition around it."""
+        if value in self.given or value in self.stored or not isinstance(value, str):
+            return False
+        op = self.ops[value]
+        return op.form in ("take", "index") or any(self._early(one) for one in op.operands)
+
+    def _within(self, value: Operand, place: str, size: int) -> str:
+        """A place that may lie outside `value`, where a condition keeps what is read there from being taken."""
+        return self.let(f"min(max({place}, 0), {size - 1})") if self._early(value) else place
+
     def _cat(self, op: Op, places: list[str]) -> str:
         dim, start, parts = op.attributes["dim"], 0, []
         for one in op.operands:
-            moved = list(places)
-            moved[dim] = self.let(f"{places[dim]} - {start}") if start else places[dim]
-            start += self.shapes[str(one)][dim]
+            moved, size = list(places), self.shapes[str(one)][dim]
+            moved[dim] = self._within(one, self.let(f"{places[dim]} - {start}") if start else places[dim], size)
+            start += size
             parts.append((start, self.at(one, moved)))
         text = parts[-1][1]
         for end, part in reversed(parts[:-1]):
@@ -248,7 +259,8 @@ class Expressions:
             f"{m} >= 0 && {m} < {size}" for m, size, all_ in zip(moved, source, op.shape, strict=True) if size != all_
         ]
         value = _number(op.attributes["value"], op.kind)
-        return f"({' && '.join(inside) or '1'} ? {self.at(op.operands[0], moved)} : {value})"
+        kept = [self._within(op.operands[0], m, size) for m, size in zip(moved, source, strict=True)]
+        return f"({' && '.join(inside) or '1'} ? {self.at(op.operands[0], kept)} : {value})"
 
 
 def _number(value: float | int | bool, kind: str) -> str:

@@ -19,6 +19,22 @@ _HEAD = """// Plain kernels by `kerneltrial import torch`: one for each operatio
 __device__ inline float larger(float a, float b) { return a != a || a > b ? a : b; }
 __device__ inline float smaller(float a, float b) { return a != a || a < b ? a : b; }
 """
+# Of negative numbers PyTorch rounds a quotient down, and a remainder has the divisor's sign.
+_HELPERS = {
+    "floor_divided(": """__device__ inline long long floor_divided(long long a, long long b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+""",
+    "left_over(": """__device__ inline float left_over(float a, float b) {
+  const float r = fmodf(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+__device__ inline long long left_over(long long a, long long b) {
+  const long long r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+""",
+}
 # How a reduction begins, takes a term, and joins two parts.
 _FOLDS = {
     "sum": ("0", "total += {0};", "{0} + {1}"),
@@ -67,7 +83,7 @@ class _Writer(Windows):
     """One kernel after another."""
 
     def written(self) -> Baseline:
-        texts, launches, scratch = [_HEAD], [], []
+        texts, launches, scratch = [], [], []
         for op in self.ops.values():
             if op.name not in self.stored:
                 continue
@@ -83,7 +99,9 @@ class _Writer(Windows):
             launches.append(Launch(entry, blocks, THREADS, (*arrays, out)))
             if op.name not in self.contract:
                 scratch.append(Scratch(out, "uint8" if op.kind == "bool" else op.kind, max(1, op.size)))
-        return Baseline("\n".join(texts), tuple(scratch), tuple(launches))
+        helpers = [text for call, text in _HELPERS.items() if any(call in kernel for kernel in texts)]
+        source = "\n".join(["".join([_HEAD, *helpers]), *texts])
+        return Baseline(source, tuple(scratch), tuple(launches))
 
     def _kernel(self, op: Op) -> int:
         """Write the body of the kernel that makes `op`; return how many blocks it takes."""

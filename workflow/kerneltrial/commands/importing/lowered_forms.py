@@ -161,16 +161,6 @@ def added(b: Building, node: Node, args: Args, fn: str) -> None:
     b.point(node, fn, (args.get("self", args.get("a")), other))
 
 
-def divided(b: Building, node: Node, args: Args) -> None:
-    mode = args.get("rounding_mode")
-    operands = (args.get("self", args.get("a")), args.get("other", args.get("b")))
-    if mode is None:
-        b.point(node, "div", operands)
-    else:
-        b.point(node, "div", operands, f"{node.name}_q")
-        b.point(node, {"floor": "floor", "trunc": "trunc"}[mode], (f"{node.name}_q",))
-
-
 def strided(b: Building, node: Node, args: Args) -> None:
     source, whole = args["self"], 1
     for size, stride in zip(reversed(node.shape), reversed(args["stride"]), strict=True):

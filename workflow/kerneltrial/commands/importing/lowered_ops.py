@@ -5,7 +5,10 @@ from typing import Any
 
 from kerneltrial.commands.importing import lowered_forms as forms
 from kerneltrial.commands.importing.building import Args, Building
+from kerneltrial.commands.importing.changing import copied, put_by_mask, slice_scattered
+from kerneltrial.commands.importing.integral import divided, inverted
 from kerneltrial.commands.importing.messages import Node
+from kerneltrial.commands.importing.viewing import diagonal, eye, repeated
 
 
 def _permuted(b: Building, node: Node, args: Args) -> None:
@@ -17,7 +20,10 @@ def _permuted(b: Building, node: Node, args: Args) -> None:
 LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
     "add": lambda b, n, a: forms.added(b, n, a, "add"),
     "sub": lambda b, n, a: forms.added(b, n, a, "sub"),
-    "div": forms.divided,
+    "div": divided,
+    "bitwise_not": inverted,
+    "__lshift__": lambda b, n, a: b.point(n, "bitwise_left_shift", (a["self"], a["other"])),
+    "__rshift__": lambda b, n, a: b.point(n, "bitwise_right_shift", (a["self"], a["other"])),
     "clamp": forms.clamp,
     "clamp_min": lambda b, n, a: b.point(n, "maximum", (a["self"], a["min"])),
     "clamp_max": lambda b, n, a: b.point(n, "minimum", (a["self"], a["max"])),
@@ -46,6 +52,11 @@ LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
     "expand": lambda b, n, a: b.put(n.name, "expand", (a["self"],), n.shape, b.kinds[a["self"]]),
     "permute": _permuted,
     "flip": forms.flip,
+    "diagonal": diagonal,
+    "repeat": repeated,
+    "copy": copied,
+    "slice_scatter": slice_scattered,
+    "index_put": put_by_mask,
     "slice": forms.slice,
     "select": forms.select,
     "constant_pad_nd": forms.pad,
@@ -56,6 +67,7 @@ LOWERED: dict[str, Callable[[Building, Node, Args], Any]] = {
         n.name, "iota", (), n.shape, n.dtype, {"start": a.get("start") or 0, "step": a.get("step") or 1}
     ),
     "iota": lambda b, n, a: b.put(n.name, "iota", (), n.shape, n.dtype, {"start": a["start"], "step": a["step"]}),
+    "eye": eye,
     "full": lambda b, n, a: forms.full(b, n, a["fill_value"]),
     "full_like": lambda b, n, a: forms.full(b, n, a["fill_value"]),
     "empty": lambda b, n, a: forms.full(b, n, 0.0),

@@ -6,7 +6,7 @@ agrees with the oracle, nothing overflows, and torch in float32 is right by the 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,10 +18,12 @@ from kerneltrial.commands.importing.messages import Given
 from kerneltrial.inputs.oracle import Answer, Oracle
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.values import generate
+from kerneltrial.judge.precision import lower_precision
 from kerneltrial.records.case import Case
 from kerneltrial.records.contract import Contract
 from kerneltrial.store.canonical import digest
 
+Wrong = Callable[[NDArray[Any]], NDArray[Any]]
 Bounds = dict[str, tuple[float | None, float | None]]
 DRAWS = 6
 SCALED = 32  # what a contract allows at most, in units of epsilon times the oracle's terms
@@ -32,7 +34,19 @@ _AGREE = 1e-9
 
 
 def ladder(given: Sequence[Given]) -> Iterator[tuple[str, Bounds]]:
-    """Bounds of float inputs from wide to narrow, each with a word for it."""
+    """Bounds from wide to narrow, each with a word for it; first with zero among all integers, as they may be indices.
+
+    Integers of which none was zero may be divisors: they stay as seen where zero does not do.
+    """
+    yield from _rungs(given)
+    seen = {one.name: (one.low, one.high) for one in given if one.dtype != "float32" and one.low > 0}
+    if seen:
+        for word, bounds in _rungs(given):
+            yield f"{word}, integers as seen", {**bounds, **seen}
+
+
+def _rungs(given: Sequence[Given]) -> Iterator[tuple[str, Bounds]]:
+    """Bounds of float inputs."""
     floats = [one for one in given if one.dtype == "float32"]
     if not all(math.isfinite(one.low) and math.isfinite(one.high) for one in given):
         raise InputProblem("a tensor that it comes with is not finite")
@@ -79,6 +93,7 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
     shapes = {one.name: one for one in given}
     seen: set[str] = set()
     need, case = 0.0, Case(name="first", kind="correctness", dimensions={}, seed=1)
+    answers: list[Answer] = []
     for draw in range(DRAWS):
         values = generate(contract, case, draw)
         with np.errstate(all="ignore"):
@@ -86,6 +101,7 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
         if not all(np.isfinite(one).all() for one in answer.outputs.values()):
             return f"draw {draw}: not all of the answer is finite"
         seen.add(_digest(answer))
+        answers.append(answer)
         raw = {name: _raw(one, shapes[name]) for name, one in values.items()}
         try:
             double, single = asked.outputs(raw, True), asked.outputs(raw, False)
@@ -94,6 +110,8 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
         except InputProblem as problem:
             return f"draw {draw}: {problem}"
         apart = _apart(contract, answer, double, _AGREE, 2.0**-24 * _EPSILON)
+        if apart and asked.outputs(raw, True) != double:
+            raise InputProblem("two calls with the same values differ: it is random, or keeps something between calls")
         if apart:
             raise InputProblem(f"the oracle made of it differs from torch in float64: {apart}")
         apart = _apart(contract, answer, single, 0.0, SCALED * _EPSILON)
@@ -102,7 +120,35 @@ def tried(asked: Asked, contract: Contract, oracle: Oracle, given: Sequence[Give
         need = max(need, _worst(contract, answer, single))
     if len(seen) == 1:
         return "its outputs are the same whatever its inputs are, so that no kernel could fail"
-    return next((power for power in (1, 2, 4, 8, 16) if power >= max(_ROOM * need, least)), SCALED)
+    scaled = next((power for power in (1, 2, 4, 8, 16) if power >= max(_ROOM * need, least)), SCALED)
+    return _blunt(contract, answers, scaled) or scaled
+
+
+def _blunt(contract: Contract, answers: Sequence[Answer], scaled: int) -> str:
+    """What the qualification would say: a wrong answer that passes for the right one in every draw; or ""."""
+    for array in contract.outputs:
+        right = [answer.outputs[array.name] for answer in answers]
+        others = [*right[1:], right[0]]
+        kinds: dict[str, Wrong] = {"zeros": np.zeros_like}
+        if right[0].size > 1:
+            kinds["its mean"] = _mean
+        if right[0].dtype.kind == "f":
+            kinds["the right answer in half precision"] = lambda want: lower_precision(want, "float32")
+        passed = {kind: [wrong(want) for want in right] for kind, wrong in kinds.items()}
+        for kind, wrong in (passed | {"the answer for other values": others}).items():
+            bounds = [_bound(answer, array.name, scaled) for answer in answers]
+            if all(np.all(np.abs(w - r) <= b) for w, r, b in zip(wrong, right, bounds, strict=True)):
+                return f"no case could fail a kernel that gives {kind} for {array.name}"
+    return ""
+
+
+def _bound(answer: Answer, name: str, scaled: int) -> Any:
+    return scaled * _EPSILON * answer.terms[name] + 1e-37 if answer.outputs[name].dtype.kind == "f" else 0
+
+
+def _mean(want: NDArray[Any]) -> NDArray[Any]:
+    mean = float(want.mean())
+    return np.full(want.shape, mean if want.dtype.kind == "f" else round(mean), want.dtype)
 
 
 def _digest(answer: Answer) -> str:

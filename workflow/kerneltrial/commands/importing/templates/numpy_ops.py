@@ -20,6 +20,10 @@ def _erf(a):
     return np.array([math.erf(x) for x in a.ravel()]).reshape(a.shape)
 
 
+def _trunc_divide(a, b):
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
 def _sigmoid(a):
     return 1 / (1 + np.exp(-a))
 
@@ -27,6 +31,12 @@ def _sigmoid(a):
 def _pow_error(v, a, b, ea, eb):
     slope = np.where(np.asarray(b) == 0, 0.0, np.abs(b * np.power(a, np.asarray(b) - 1.0)))
     return slope * ea + np.where(eb > 0, np.abs(v * np.log(np.abs(a))), 0.0) * eb + 4 * np.abs(v)
+
+
+# Where a result underflows it may lose the smallest normal number (Higham, section 2.1): here in epsilons. 1 / (1 +
+# exp(100)) is 0 in float32, and what multiplies it is small no more.
+UNDER = 2.0**-103
+UNDERFLOW = ("mul", "div", "pow", "exp", "exp2", "reciprocal", "sigmoid")
 
 
 # Value, and the error that is handed on plus what the operation itself rounds.
@@ -38,6 +48,8 @@ ONE = {
     "log": (np.log, lambda v, a, e: e / np.abs(a) + np.abs(v)),
     "log1p": (np.log1p, lambda v, a, e: e / np.abs(1 + a) + np.abs(v)),
     "log2": (np.log2, lambda v, a, e: 1.5 * e / np.abs(a) + np.abs(v)),
+    "log10": (np.log10, lambda v, a, e: 0.5 * e / np.abs(a) + 2 * np.abs(v)),
+    "exp2": (np.exp2, lambda v, a, e: np.abs(v) * (0.7 * e + 2)),
     "sqrt": (np.sqrt, lambda v, a, e: np.where(e > 0, e / np.maximum(2 * v, 1e-300), 0.0) + np.abs(v)),
     "rsqrt": (lambda a: 1 / np.sqrt(a), lambda v, a, e: np.abs(v / a) * e / 2 + 2 * np.abs(v)),
     "reciprocal": (lambda a: 1 / a, lambda v, a, e: v * v * e + np.abs(v)),
@@ -47,6 +59,9 @@ ONE = {
     "cosh": (np.cosh, lambda v, a, e: np.abs(np.sinh(a)) * e + 3 * np.abs(v)),
     "tanh": (np.tanh, lambda v, a, e: (1 - v * v) * e + 2 * np.abs(v)),
     "atan": (np.arctan, lambda v, a, e: e / (1 + a * a) + 2 * np.abs(v)),
+    "asin": (np.arcsin, lambda v, a, e: e / np.sqrt(1 - a * a) + 4 * np.abs(v)),
+    "acos": (np.arccos, lambda v, a, e: e / np.sqrt(1 - a * a) + 4 * np.abs(v)),
+    "tan": (np.tan, lambda v, a, e: (1 + v * v) * e + 4 * np.abs(v)),
     "erf": (_erf, lambda v, a, e: 1.13 * np.exp(-a * a) * e + 2 * np.abs(v)),
     "sigmoid": (_sigmoid, lambda v, a, e: v * (1 - v) * e + 3 * np.abs(v)),
     "relu": (lambda a: np.maximum(a, 0), lambda v, a, e: np.where(a >= 0, e, 0.0)),
@@ -56,6 +71,8 @@ ONE = {
     "round": (np.rint, lambda v, a, e: 0 * e),
     "trunc": (np.trunc, lambda v, a, e: 0 * e),
     "isnan": (np.isnan, lambda v, a, e: 0 * e),
+    "isinf": (np.isinf, lambda v, a, e: 0 * e),
+    "bitwise_not": (np.invert, lambda v, a, e: 0 * e),
     "logical_not": (np.logical_not, lambda v, a, e: 0 * e),
 }
 TWO = {
@@ -77,6 +94,13 @@ TWO = {
     "logical_or": (np.logical_or, lambda v, a, b, ea, eb: 0 * ea),
     "bitwise_and": (np.bitwise_and, lambda v, a, b, ea, eb: 0 * ea),
     "bitwise_or": (np.bitwise_or, lambda v, a, b, ea, eb: 0 * ea),
+    "bitwise_xor": (np.bitwise_xor, lambda v, a, b, ea, eb: 0 * ea),
+    "bitwise_left_shift": (np.left_shift, lambda v, a, b, ea, eb: 0 * ea),
+    "bitwise_right_shift": (np.right_shift, lambda v, a, b, ea, eb: 0 * ea),
+    "integer_floor_divide": (np.floor_divide, lambda v, a, b, ea, eb: 0 * ea),
+    "integer_trunc_divide": (_trunc_divide, lambda v, a, b, ea, eb: 0 * ea),
+    "remainder": (np.mod, lambda v, a, b, ea, eb: ea + np.abs(np.floor(a / b)) * eb + np.abs(v)),
+    "atan2": (np.arctan2, lambda v, a, b, ea, eb: (np.abs(b) * ea + np.abs(a) * eb) / (a * a + b * b) + 4 * np.abs(v)),
 }
 
 
@@ -89,7 +113,8 @@ def _of_kind(v, kind):
     if kind == "bool":
         return np.asarray(v) != 0
     if kind.startswith("int"):
-        return np.asarray(np.trunc(v)).astype(np.int64)
+        whole = np.asarray(np.trunc(v)).astype(np.int64)
+        return whole.astype(np.int32).astype(np.int64) if kind == "int32" else whole  # what overflows wraps around
     return np.asarray(v).astype(np.float64)
 
 
@@ -102,14 +127,15 @@ def point(fn, kind, *operands):
         return Val(_of_kind(vals[0].v, kind), vals[0].e)
     if kind == "float32":
         vals = [Val(x.v.astype(np.float64), x.e) for x in vals]
+    lost = UNDER if fn in UNDERFLOW else 0.0
     if len(vals) == 1:
         value, error = ONE[fn]
         v = value(vals[0].v)
-        return Val(_of_kind(v, kind), _finite(error(v, vals[0].v, vals[0].e)))
+        return Val(_of_kind(v, kind), _finite(error(v, vals[0].v, vals[0].e)) + lost)
     value, error = TWO[fn]
     (a, b) = vals
     v = value(a.v, b.v)
-    return Val(_of_kind(v, kind), _finite(error(v, a.v, b.v, a.e, b.e)) if kind == "float32" else None)
+    return Val(_of_kind(v, kind), _finite(error(v, a.v, b.v, a.e, b.e)) + lost if kind == "float32" else None)
 
 
 def _finite(e):
