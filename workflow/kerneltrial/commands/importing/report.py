@@ -9,11 +9,12 @@ import msgspec
 
 from kerneltrial.commands.importing.problem import Imported, NotImported
 from kerneltrial.inputs.problem import InputProblem
-from kerneltrial.records.decision import Decision, Winner
+from kerneltrial.records.decision import Decision, Failed, Winner
 from kerneltrial.store import envelopes
 
 NAME = "imports.json"
 _MINIMUM = 1.0
+_RIGHT = ("correct_on_public_cases", "held_on_holdout")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def _fate(folder: Path, one: Imported | NotImported) -> Fate:
     if not path.is_file():
         return Fate(one.level, True, False, 0.0, "")
     decision = envelopes.body(Decision, path.read_bytes(), str(path))
-    if not isinstance(decision.winner, Winner):
+    wrong = any(isinstance(rule, Failed) and rule.rule in _RIGHT for rule in decision.rules)  # at the confirmation
+    if wrong or not isinstance(decision.winner, Winner):
         return Fate(one.level, True, True, 0.0, "")
     return Fate(one.level, True, True, decision.winner.geometric_mean, decision.winner.measure)
