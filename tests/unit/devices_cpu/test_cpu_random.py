@@ -17,13 +17,6 @@ from random_programs import Program, module_of
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "random_h200.json").read_text())
 
 
-PROCESSOR = Path("/proc/cpuinfo").read_text()
-
-
-@pytest.mark.skipif(
-    "avx512f" not in PROCESSOR,
-    reason="numpy's powers of ten, of which the inputs are made, have other last bits on a processor without AVX-512",
-)
 @pytest.mark.parametrize("number", range(len(GOLDEN["modules"])))
 def test_as_on_the_card(number: int) -> None:
     """A quarter of them under all checks, too."""
