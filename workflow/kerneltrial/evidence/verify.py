@@ -1,7 +1,7 @@
 """Check a results folder from its bytes alone: rehash everything, follow every link. It changes nothing."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from kerneltrial.evidence import links
@@ -15,7 +15,6 @@ from kerneltrial.evidence.history import (
     whole_prize,
     whole_terms,
 )
-from kerneltrial.evidence.replies import derived_proposals
 from kerneltrial.evidence.verdict import Verdict
 from kerneltrial.evidence.versions import other_version_of
 from kerneltrial.records.envelope import Envelope
@@ -58,7 +57,7 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
         verdict.look("derivation", _inputs(path, envelope, bodies, root))
         verdict.look("derivation", _candidates(path, envelope, records))
     verdict.look("derivation", derived_figures(folder, records))
-    verdict.look("derivation", derived_proposals(folder, records))
+    verdict.look("derivation", _derived_proposals(folder, records))
     return verdict
 
 
@@ -155,6 +154,14 @@ def _measurements(folder: Path, root: Path, verdict: Verdict) -> set[str]:
         if not whole:
             verdict.look("bytes", [f"{_relative(path, root)}: is not the measurement that its name promises"])
     return present
+
+
+def _derived_proposals(folder: Path, records: Mapping[str, Envelope]) -> Iterator[str]:
+    """Those of a model. What reads replies makes prompts too: its import takes longer than to look at a search."""
+    if any(e.body.get("usage", {}).get("requests") for e in records.values() if e.stage == "propose"):
+        from kerneltrial.evidence.replies import derived_proposals
+
+        yield from derived_proposals(folder, records)
 
 
 def _linked(folder: Path, root: Path, records: dict[str, Envelope], measured: set[str]) -> Iterator[str]:

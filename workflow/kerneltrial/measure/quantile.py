@@ -52,22 +52,24 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    """By Lentz's method; a denominator that would be zero is `_TINY`. Written out, as a forecast asks 10,000 times."""
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > _TINY else _TINY)
     value = d
     for m in range(1, _STEPS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d_even = 1 / _nonzero(1 + even * d)
-        c_even = _nonzero(1 + even / c)
-        value *= d_even * c_even
-        d = 1 / _nonzero(1 + odd * d_even)
-        c = _nonzero(1 + odd / c_even)
+        d = 1 + even * d
+        d = 1 / (d if abs(d) > _TINY else _TINY)
+        c = 1 + even / c
+        c = c if abs(c) > _TINY else _TINY
+        value *= d * c
+        d = 1 + odd * d
+        d = 1 / (d if abs(d) > _TINY else _TINY)
+        c = 1 + odd / c
+        c = c if abs(c) > _TINY else _TINY
         change = d * c
         value *= change
         if abs(change - 1) < 1e-15:
             return value
     raise ArithmeticError(f"incomplete beta did not converge at {a}, {b}, {x}")
-
-
-def _nonzero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

@@ -8,7 +8,7 @@ import msgspec
 
 from kerneltrial.records.envelope import SCHEMA_VERSION, Envelope, MadeFrom
 from kerneltrial.records.record import Record
-from kerneltrial.store.canonical import builtins, canonical, convert, decode, digest
+from kerneltrial.store.canonical import builtins, canonical, convert, decode, digest, written
 from kerneltrial.store.files import write_atomic
 from kerneltrial.store.problem import StoreProblem
 
@@ -46,8 +46,10 @@ def parse(data: bytes) -> Envelope | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     content = builtins(envelope)
+    if written(content) != data:
+        return None
     stated = content.pop("sha256")
-    return envelope if digest(canonical(content)) == stated and canonical(envelope) == data else None
+    return envelope if digest(written(content)) == stated else None
 
 
 @lru_cache(maxsize=4096)
