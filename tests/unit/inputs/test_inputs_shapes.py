@@ -9,7 +9,7 @@ from kerneltrial.inputs.boundary import SHARE, boundary_cases, boundary_shapes
 from kerneltrial.inputs.cases import read_cases
 from kerneltrial.inputs.contracts import check_dimensions, read_contract
 from kerneltrial.inputs.expressions import evaluate
-from kerneltrial.inputs.far import THREADS, draw_of, far_cases, out_of_reach, sealed_far_cases
+from kerneltrial.inputs.far import THREADS, draw_of, far_cases, out_of_reach, reaches, sealed_far_cases
 from kerneltrial.inputs.holdout import commitment, draw_holdout, read_holdout
 from kerneltrial.inputs.values import ROTATION, distribution_of
 from kerneltrial.records.case import Case, Cases, Distribution, Generated, HoldoutDomain
@@ -164,7 +164,9 @@ def test_a_far_shape_has_sharp_values_and_one_between_an_odd_size_and_normal_one
 
 
 def test_a_sealed_far_shape_has_the_values_of_a_draw_that_its_seed_chooses() -> None:
-    draws = {draw_of(case) for n in range(20) for case in sealed_far_cases(MATMUL, CASES, SALT, f"{n:064x}")}
+    draws = {
+        draw_of(case) for n in range(20) for case in sealed_far_cases(MATMUL, reaches(MATMUL, CASES), SALT, f"{n:064x}")
+    }
     assert draws == set(range(len(ROTATION)))
     assert {draw_of(case) for case in far_cases(MATMUL, CASES, 1)} == {0}
 
@@ -183,12 +185,14 @@ def test_a_dimension_that_the_cases_exhaust_has_no_far_shape() -> None:
 
 
 def test_sealed_far_shapes_hang_on_salt_and_candidate_and_lie_beyond_the_cases() -> None:
-    first = sealed_far_cases(MATMUL, CASES, SALT, "a" * 64)
-    assert first == sealed_far_cases(MATMUL, CASES, SALT, "a" * 64)
-    assert first != sealed_far_cases(MATMUL, CASES, SALT, "b" * 64)
+    first = sealed_far_cases(MATMUL, reaches(MATMUL, CASES), SALT, "a" * 64)
+    assert first == sealed_far_cases(MATMUL, reaches(MATMUL, CASES), SALT, "a" * 64)
+    assert first != sealed_far_cases(MATMUL, reaches(MATMUL, CASES), SALT, "b" * 64)
     public = {"m": 384, "n": 256, "k": 320}
     for number in range(50):
-        for name, case in zip("mnk", sealed_far_cases(MATMUL, CASES, SALT, f"{number:064x}"), strict=True):
+        for name, case in zip(
+            "mnk", sealed_far_cases(MATMUL, reaches(MATMUL, CASES), SALT, f"{number:064x}"), strict=True
+        ):
             check_dimensions(MATMUL, case.dimensions)
             assert public[name] < case.dimensions[name] <= 8192
             assert max(size for other, size in case.dimensions.items() if other != name) < 10

@@ -76,7 +76,7 @@ def _sealed(config: Config, root: Path, results: Path) -> object:
 
     lock = record(root, config.trial, "lock", Lock)
     domain, salt = read_holdout(root / config.holdout), (results / "private" / "holdout-salt").read_bytes()
-    cases = {name: sealed_cases(lock, domain, salt, name) for name in judged_candidates(results)}
+    cases = sealed_cases(lock, domain, salt, judged_candidates(results))
     terms, decision = record(root, config.trial, "terms", Terms), record(root, config.trial, "decide", Decision)
     return seal(results, lock, terms, decision, cases)
 

@@ -5,9 +5,9 @@ be what the records say, else it could be edited without a trace.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kerneltrial.dag import graph
 from kerneltrial.inputs.cases import read_cases
@@ -18,6 +18,14 @@ from kerneltrial.records.problem import Problem
 from kerneltrial.records.record import Record
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import builtins, canonical
+
+
+class _Found(NamedTuple):
+    """A record of the trial, and which stage made it."""
+
+    stage: str
+    path: str
+    envelope: Envelope
 
 
 def differences(config: Config, root: Path) -> Iterator[str]:
@@ -33,13 +41,14 @@ def differences(config: Config, root: Path) -> Iterator[str]:
     lock = envelopes.read(root / graph.record_path(config.trial, "lock"))
     if lock is None or not all(isinstance(lock.body.get(key), dict) for key in ("asked", "files")):
         return
-    yield from (f"{where}: {line}" for line in _keys(config, root, lock))
+    records = list(_records(config, root))
+    yield from (f"{where}: {line}" for line in _keys(config, records, lock))
     try:
         groups = sources(config, root)
     except (Problem, OSError, ValueError) as fault:
         yield f"{where}: the files that it names are not those that were locked ({fault})"
         return
-    yield from dict.fromkeys(f"{where}: {line}" for line in _files(config, root, groups, lock))
+    yield from dict.fromkeys(f"{where}: {line}" for line in _files(config, records, groups, lock))
     yield from _contents(config, root, lock)
 
 
@@ -48,18 +57,18 @@ def _bytes(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _records(config: Config, root: Path) -> Iterator[tuple[str, str, Envelope]]:
-    """(stage, path, record) of all that are there."""
+def _records(config: Config, root: Path) -> Iterator[_Found]:
+    """All that are there."""
     for stage, iteration in graph.jobs(config.iterations):
         path = graph.record_path(config.trial, stage, iteration)
         envelope = envelopes.read(root / path)
         if envelope is not None:
-            yield stage, path, envelope
+            yield _Found(stage, path, envelope)
 
 
-def _keys(config: Config, root: Path, lock: Envelope) -> Iterator[str]:
+def _keys(config: Config, records: Sequence[_Found], lock: Envelope) -> Iterator[str]:
     told = set[str]()
-    for stage, path, envelope in _records(config, root):
+    for stage, path, envelope in records:
         now, then = _flat(config.slice(graph.STAGES[stage].reads)), _flat(envelope.made_from.config)
         for key in _other(now, then):
             if key not in told:
@@ -71,7 +80,9 @@ def _keys(config: Config, root: Path, lock: Envelope) -> Iterator[str]:
             yield f"{key} is {_short(now.get(key))}, and the lock asks for {_short(asked.get(key))}"
 
 
-def _files(config: Config, root: Path, groups: Mapping[str, tuple[str, ...]], lock: Envelope) -> Iterator[str]:
+def _files(
+    config: Config, records: Sequence[_Found], groups: Mapping[str, tuple[str, ...]], lock: Envelope
+) -> Iterator[str]:
     """Files that are named as something else than they were: a baseline as its second opinion, say."""
     known = set(lock.body["files"])
     named = {path: group for group, paths in groups.items() for path in paths}
@@ -79,7 +90,7 @@ def _files(config: Config, root: Path, groups: Mapping[str, tuple[str, ...]], lo
         yield f"{named[path]}: names {path}, which was not locked"
     for path in sorted(known - set(named)):
         yield f"does not name {path}, which was locked"
-    for stage, path, envelope in _records(config, root):
+    for stage, path, envelope in records:
         now = {file for group in graph.STAGES[stage].sources for file in groups.get(group, ())} & known
         for file in sorted(now ^ (known & set(envelope.made_from.inputs))):
             yield f"gives {file} another part than it had when {path} was made"

@@ -129,9 +129,9 @@ def _salt(evidence: Evidence, seal: Seal) -> Iterator[str]:
     except Problem as problem:
         yield str(problem)
         return
-    for candidate, count in judged.items():
-        drawn = sealed_cases(lock, domain, salt, candidate)
-        if canonical(builtins(drawn)) != canonical(builtins(seal.sealed_cases[candidate])) or len(drawn) != count:
+    for candidate, drawn in sealed_cases(lock, domain, salt, judged).items():
+        written = canonical(builtins(seal.sealed_cases[candidate]))
+        if canonical(builtins(drawn)) != written or len(drawn) != judged[candidate]:
             yield f"signed/seal.json: the salt draws other sealed cases for candidate {candidate[:12]}"
 
 

@@ -1,13 +1,13 @@
 """The seal: the chain is closed, the salt revealed with the cases that it drew, every file's digest written down."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kerneltrial.evidence import chain
 from kerneltrial.evidence.manifest import manifest, sha256
 from kerneltrial.evidence.problem import EvidenceProblem
-from kerneltrial.inputs.far import sealed_far_cases
+from kerneltrial.inputs.far import reaches, sealed_far_cases
 from kerneltrial.inputs.holdout import commitment, draw_holdout, sealed_performance
 from kerneltrial.records.case import Case, HoldoutDomain
 from kerneltrial.records.decision import Decision
@@ -17,11 +17,19 @@ from kerneltrial.records.terms import Terms
 from kerneltrial.store.canonical import canonical, digest
 
 
-def sealed_cases(lock: Lock, domain: HoldoutDomain, salt: bytes, candidate: str) -> tuple[Case, ...]:
-    """All sealed cases of a candidate, as the holdout stage judged them."""
-    drawn = draw_holdout(domain, lock.contract, salt, candidate)
-    far = sealed_far_cases(lock.contract, lock.cases, salt, candidate)
-    return (*drawn, *far, *sealed_performance(lock.cases, salt, candidate))
+def sealed_cases(
+    lock: Lock, domain: HoldoutDomain, salt: bytes, candidates: Iterable[str]
+) -> dict[str, tuple[Case, ...]]:
+    """All sealed cases of each candidate, as the holdout stage judged them."""
+    known = reaches(lock.contract, lock.cases)
+    return {
+        candidate: (
+            *draw_holdout(domain, lock.contract, salt, candidate),
+            *sealed_far_cases(lock.contract, known, salt, candidate),
+            *sealed_performance(lock.cases, salt, candidate),
+        )
+        for candidate in candidates
+    }
 
 
 def seal(results: Path, lock: Lock, terms: Terms, decision: Decision, cases: Mapping[str, tuple[Case, ...]]) -> Seal:

@@ -58,7 +58,7 @@ def unpack(bundle: Path, into: Path) -> Path:
 
 
 def _unpacked(tar: tarfile.TarFile, into: Path) -> str:
-    seen, tops, total = set[str](), set[str](), 0
+    seen, tops, folders, total = set[str](), set[str](), set[PurePosixPath](), 0
     for entry in tar:
         path = PurePosixPath(entry.name)
         total += entry.size
@@ -74,7 +74,9 @@ def _unpacked(tar: tarfile.TarFile, into: Path) -> str:
         tops.add(path.parts[0])
         file = tar.extractfile(entry)
         target = into / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent not in folders:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folders.add(path.parent)
         target.write_bytes(file.read() if file else b"")
     if len(tops) != 1:
         raise EvidenceProblem("the bundle holds more than one folder, or none")

@@ -98,13 +98,13 @@ def draw_of(case: Case) -> int:
     return case.seed % len(ROTATION) if case.name.startswith(_SEALED) else 0
 
 
-def sealed_far_cases(contract: Contract, cases: Cases, salt: bytes, candidate_id: str) -> list[Case]:
-    """One sealed case for each such dimension: its size between the largest public one and the most that is affordable.
+def sealed_far_cases(contract: Contract, known: Mapping[str, Reach], salt: bytes, candidate_id: str) -> list[Case]:
+    """One sealed case for each dimension of `known` (see `reaches`): larger than any public one, and affordable.
 
     The others are small and odd. Drawn from HMAC-SHA256(salt, the candidate's digest and the dimension's name).
     """
     found = []
-    for name, reach in reaches(contract, cases).items():
+    for name, reach in known.items():
         if not reach.most:
             continue
         material = hmac.new(salt, f"far {candidate_id} {name}".encode(), hashlib.sha256).digest()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerneltrial.inputs.far import sealed_far_cases
+from kerneltrial.inputs.far import reaches, sealed_far_cases
 from kerneltrial.inputs.holdout import sealed_performance
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.trial import TrialInputs
@@ -58,7 +58,7 @@ def assemble(asked: Mapping[str, Any], inputs: TrialInputs, device: Device, iden
 
 def _sealed_count(inputs: TrialInputs) -> int:
     """How many sealed cases each candidate meets; their number hangs on no salt."""
-    far = sealed_far_cases(inputs.contract, inputs.cases, b"", "")
+    far = sealed_far_cases(inputs.contract, reaches(inputs.contract, inputs.cases), b"", "")
     return inputs.holdout.count + len(far) + len(sealed_performance(inputs.cases, b"", ""))
 
 

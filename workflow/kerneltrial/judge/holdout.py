@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from kerneltrial.devices.device import Binary, DeviceProblem
-from kerneltrial.inputs.far import sealed_far_cases
+from kerneltrial.inputs.far import reaches, sealed_far_cases
 from kerneltrial.inputs.holdout import draw_holdout, sealed_performance
 from kerneltrial.judge.setup import JudgeProblem, JudgeSetup, RunsCalls, Subject
 from kerneltrial.judge.validation import Judge, ValidationOutcome
@@ -67,7 +67,7 @@ def _once(setup: JudgeSetup, salt: bytes, built: Built) -> list[Case]:
 
 
 def _far(setup: JudgeSetup, salt: bytes, built: Built) -> list[Case]:
-    return sealed_far_cases(setup.contract, setup.cases, salt, built.candidate)
+    return sealed_far_cases(setup.contract, reaches(setup.contract, setup.cases), salt, built.candidate)
 
 
 def _verdict(outcome: ValidationOutcome) -> Literal["held", "failed", "unchecked"]:

@@ -94,7 +94,8 @@ def _missed(at: Sequence[int], nominal: float, deviation: float) -> float:
         stopping = _density(np.linspace(0.0, edge, _GRID + 1), going_on, count - before)
         misses = [erfc(quantile * sqrt(q / (count - 1) / 2)) for q in stopping.at]
         missed += float(np.trapezoid(stopping.values * misses, stopping.at))
-        going_on = _density(np.linspace(edge, top, _GRID + 1), going_on, count - before)
+        if not last:
+            going_on = _density(np.linspace(edge, top, _GRID + 1), going_on, count - before)
         before = count
     return missed
 

@@ -56,7 +56,7 @@ def parse(data: bytes) -> Envelope | None:
 def _parsed(data: bytes) -> Envelope | None:
     """As `parse`, once for equal bytes: a verification reads the records of early iterations hundreds of times.
 
-    What it gives is only read here, to be converted into a record.
+    What it gives is only read, never changed in place: others may hold it too.
     """
     return parse(data)
 
@@ -64,7 +64,7 @@ def _parsed(data: bytes) -> Envelope | None:
 def read(path: Path) -> Envelope | None:
     """The envelope at `path`, or None where there is none that can be believed."""
     try:
-        return parse(path.read_bytes())
+        return _parsed(path.read_bytes())
     except OSError:
         return None
 
