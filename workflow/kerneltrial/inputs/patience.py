@@ -38,17 +38,22 @@ class _Limit:
                 if self._over.is_set():
                     return
                 self.fired = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLongError)
-                )
+                self._raise()
             wait = _AGAIN_S
 
     def call_off(self) -> None:
-        """After this nothing is raised; one that is on its way is taken back."""
+        """After this nothing is raised; one that is on its way is raised and caught here."""
         with self._lock:
             self._over.set()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
+        if self.fired:  # taking it back instead would have CPython look for it at every call from then on
+            with suppress(TookTooLongError):
+                self._raise()
+                for _ in range(100):
+                    pass
         self._watching.join()  # a process that forks next has one thread less
+
+    def _raise(self) -> None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLongError))
 
 
 @contextmanager
