@@ -110,6 +110,7 @@ def test_a_family_qualifies_and_two_configurations_are_valid(name: str) -> None:
     family = Family(name, checks="bounds")
     judge = family.judge(family.small, 0)
     qualified = family.qualified(judge)
+    assert qualified.second_opinion.agrees
     for case in qualified.cases:
         assert {null.name.split(": ")[-1] for null in case.nulls} >= {"zeros", "the mean of the right answer"}
         assert all(null.refused > 0 for null in case.nulls)

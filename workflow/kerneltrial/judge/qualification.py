@@ -47,7 +47,7 @@ def qualify(judge: Judge, baseline: Digest, reference: Subject | None) -> Qualif
         QualifiedCase(case=case.name, nulls=_nulls(judge, case), baseline=verdicts[case.name])
         for case in judge.setup.cases.cases
     )
-    return Qualified(cases=cases, second_opinion=_second_opinion(judge, reference), unchecked=unchecked)
+    return Qualified(cases=cases, second_opinion=second_opinion(judge, reference), unchecked=unchecked)
 
 
 def _baseline(judge: Judge, identity: Digest) -> tuple[dict[str, CaseVerdict], tuple[Finding, ...]]:
@@ -99,7 +99,8 @@ def _blunt(judge: Judge, case: Case, name: str, results: Sequence[Null]) -> str:
     return f"case {case.name} cannot fail a kernel that gives {name} (draws {draws}): {help_}"
 
 
-def _second_opinion(judge: Judge, reference: Subject | None) -> SecondOpinion:
+def second_opinion(judge: Judge, reference: Subject | None) -> SecondOpinion:
+    """Hold the oracle against the reference in every draw of every case; `QualificationProblem` where they differ."""
     if reference is None:
         return SecondOpinion(
             by="nothing", agrees=False, detail="no reference kernel was named, so nothing was compared"
