@@ -7,7 +7,7 @@ one by one they would take seconds.
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +52,15 @@ def column(expression: str, columns: Columns) -> Integers:
         )
     rows = len(next(iter(columns.values()), ()))
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body, columns, rows)
+        return _value(_tree(expression), columns, rows)
     except _ColumnError as fault:
         raise ExpressionProblem(f"expression {expression!r}: {fault}") from None
+
+
+@lru_cache(maxsize=4096)
+def _tree(expression: str) -> ast.expr:
+    """A space has a few hundred expressions, and a search asks for each of them thousands of times."""
+    return ast.parse(expression.strip(), mode="eval").body
 
 
 class _ColumnError(Exception):
