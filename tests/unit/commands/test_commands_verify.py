@@ -327,3 +327,15 @@ def test_other_bytes_of_the_same_value_are_an_edit(bundle, capsys, name):
     status, said = verify(capsys)
     assert status == 1
     assert path.stem in said
+
+
+def test_before_a_trial_has_run_nothing_is_called_ok(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mine"]) == 0
+    monkeypatch.chdir(tmp_path / "mine")
+    capsys.readouterr()
+    assert main(["verify"]) == 1
+    said = capsys.readouterr().out
+    assert "results/scale_add: holds no record of a trial" in said
+    assert " ok" not in said
+    assert "derivation  not done (there is no record to follow)" in said

@@ -80,6 +80,8 @@ def _summary(verdict: Verdict) -> str:
 
 
 def _recompile(given: argparse.Namespace, place: Place, config: Config, verdict: Verdict) -> None:
+    if not verdict.records:
+        return
     asked = given.recompile or ("winner" if given.evidence else "none")
     if asked == "none":
         verdict.note("derivation", "nothing was compiled again")

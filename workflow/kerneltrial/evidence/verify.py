@@ -52,6 +52,9 @@ def verify(folder: Path, root: Path, known_stage: Callable[[str], bool]) -> Verd
     verdict.look("bytes", whole_terms(folder, root, records, lines))
     verdict.look("bytes", whole_prize(folder, root, records, lines))
     verdict.look("bytes", _report(root, records))
+    if not records:
+        verdict.note("derivation", "there is no record to follow")
+        return verdict
     bodies = {path: envelopes.body_digest(envelope) for path, envelope in records.items()}
     for path, envelope in records.items():
         verdict.look("derivation", _inputs(path, envelope, bodies, root))
