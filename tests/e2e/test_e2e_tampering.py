@@ -204,10 +204,11 @@ def edit_the_ratio_and_decide_anew(bundle):
 
 
 def edit_a_verdict_and_decide_anew(bundle):
-    def agrees(body):
-        body["second_opinion"].update(by="a plain reference kernel", agrees=True, detail="agrees")
+    def disagrees(body):
+        assert body["second_opinion"]["agrees"]  # the starter has a reference
+        body["second_opinion"].update(agrees=False, detail="disagrees")
 
-    bundle.edit("qualify", 0, agrees)
+    bundle.edit("qualify", 0, disagrees)
     decided_anew(bundle, ("prize", "decide", "report"))
 
 

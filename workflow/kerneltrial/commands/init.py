@@ -31,7 +31,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
         )
     print(f"{given.folder}: a trial of out = alpha * x + y that runs as it is")
     print(f"next: cd {shlex.quote(str(given.folder))} && snakemake --cores 1")
-    print("then put your kernel in kernels/, your oracle and cases in cases/, and name them in config.yaml;")
+    print("then put your kernel in kernels/, oracle, reference and cases in cases/, and name them in config.yaml;")
     print("`kerneltrial rehearse` tries them before anything is locked")
     print("application/ is run with both kernels once you set end_to_end.words: [python3, app.py]; GO needs one")
     return 0
