@@ -41,7 +41,7 @@ def test_a_trial_in_order_is_rehearsed_with_its_application_and_nothing_is_left(
     before = _files(mine)
     assert main(["rehearse"]) == 0
     printed = capsys.readouterr()
-    assert "the cases and the application with the baseline" in printed.out
+    assert "the reference and the application with the baseline" in printed.out
     assert printed.err == ""
     assert _files(mine) == before
 
