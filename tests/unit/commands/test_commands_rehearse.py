@@ -10,6 +10,7 @@ import pytest
 
 from kerneltrial.__main__ import main
 from kerneltrial.commands.init import STARTER
+from kerneltrial.records.qualification import COPY_OF_BASELINE
 
 
 @pytest.fixture
@@ -42,8 +43,19 @@ def test_a_trial_in_order_is_rehearsed_with_its_application_and_nothing_is_left(
     assert main(["rehearse"]) == 0
     printed = capsys.readouterr()
     assert "the reference and the application with the baseline" in printed.out
+    assert "GO" not in printed.out
     assert printed.err == ""
     assert _files(mine) == before
+
+
+def test_a_reference_that_is_the_baseline_is_said_to_be_no_second_opinion(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (mine / "kernels/scale_add/baseline.cu").read_text()
+    assert "scale_add(" in text
+    (mine / "cases/scale_add/reference.cu").write_text(text.replace("scale_add(", "reference("))
+    assert main(["rehearse"]) == 0
+    assert f"but {COPY_OF_BASELINE}: until a plain kernel" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from kerneltrial.records.decision import RULES, Decision, Failed, Passed, RuleRe
 from kerneltrial.records.holdout import Holdout, HoldoutVerdict
 from kerneltrial.records.proposal import Unusable
 from kerneltrial.records.protocol import Protocol
-from kerneltrial.records.qualification import SecondOpinion
+from kerneltrial.records.qualification import COPY_OF_BASELINE, SecondOpinion
 from kerneltrial.records.reason import Finding, Reason
 from kerneltrial.records.receipt import NoReceipt, Receipt
 from kerneltrial.records.residency import AsStated
@@ -208,6 +208,15 @@ def test_everything_there_is_go() -> None:
             {
                 "qualification": msgspec.structs.replace(
                     GO.qualification, second_opinion=SecondOpinion(by="none", agrees=False, detail="")
+                )
+            },
+            "INCONCLUSIVE",
+        ),
+        (
+            "independent_oracle",
+            {
+                "qualification": msgspec.structs.replace(
+                    GO.qualification, second_opinion=SecondOpinion(by="nothing", agrees=False, detail=COPY_OF_BASELINE)
                 )
             },
             "INCONCLUSIVE",

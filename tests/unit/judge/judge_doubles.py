@@ -116,8 +116,13 @@ class FakeRunner:
         )
 
 
-def subject(kernel: Kernel = multiply, a_plan: LaunchPlan | None = None) -> Subject:
-    return Subject(binary=binary(), plan=a_plan or plan(), abi="pointer", runner=FakeRunner(kernel))
+def subject(kernel: Kernel = multiply, a_plan: LaunchPlan | None = None, ptx: str = PTX) -> Subject:
+    return Subject(binary=binary(ptx), plan=a_plan or plan(), abi="pointer", runner=FakeRunner(kernel))
+
+
+def reference(kernel: Kernel = multiply) -> Subject:
+    """A second opinion: other code than the baseline's."""
+    return subject(kernel, ptx=PTX.replace("ret;", "bar.sync 0; ret;"))
 
 
 def binary(ptx: str = PTX) -> Binary:

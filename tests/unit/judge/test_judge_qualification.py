@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judge_doubles import ORACLE, Arrays, cases, contract, multiply, one_line, oracle, setup, subject
+from judge_doubles import ORACLE, PTX, Arrays, cases, contract, multiply, one_line, oracle, reference, setup, subject
 
 from kerneltrial.judge.qualification import QualificationProblem, qualify
 from kerneltrial.judge.validation import Judge
@@ -14,6 +14,7 @@ from kerneltrial.records.case import Case, Cases, Distribution, Generated
 from kerneltrial.records.contract import Array, DimensionArgument, Range, Tolerance
 from kerneltrial.records.plan import Launch, LaunchPlan, Variant
 from kerneltrial.records.protocol import Protocol
+from kerneltrial.records.qualification import COPY_OF_BASELINE
 from kerneltrial.records.reason import Finding, Reason
 
 BASELINE = "d" * 64
@@ -28,7 +29,7 @@ def problem(folder: Path, reference: Any = None, **changes: Any) -> str:
 
 
 def test_a_sound_trial_qualifies(tmp_path: Path) -> None:
-    qualified = qualify(Judge(setup(tmp_path)), BASELINE, subject())
+    qualified = qualify(Judge(setup(tmp_path)), BASELINE, reference())
     assert [case.case for case in qualified.cases] == ["case_0", "case_1"]
     names = {null.name for null in qualified.cases[1].nulls}
     assert any("zeros" in name for name in names)
@@ -44,6 +45,12 @@ def test_no_reference_is_no_second_opinion(tmp_path: Path) -> None:
     opinion = qualify(Judge(setup(tmp_path)), BASELINE, None).second_opinion
     assert not opinion.agrees
     assert opinion.by == "nothing"
+
+
+def test_a_copy_of_the_baseline_is_no_second_opinion(tmp_path: Path) -> None:
+    copy = subject(ptx=PTX.replace("k()", "plain()"))
+    opinion = qualify(Judge(setup(tmp_path)), BASELINE, copy).second_opinion
+    assert (opinion.by, opinion.agrees, opinion.detail) == ("nothing", False, COPY_OF_BASELINE)
 
 
 def test_a_tolerance_that_passes_zeros_is_refused(tmp_path: Path) -> None:
@@ -125,7 +132,7 @@ def test_an_oracle_that_the_reference_contradicts_is_refused(tmp_path: Path) -> 
 
     text = problem(
         tmp_path,
-        subject(),
+        reference(),
         oracle=oracle(tmp_path, transposed.replace('"C": np.abs', '"C": 2 * np.abs')),
         baseline=subject(doubled),
     )

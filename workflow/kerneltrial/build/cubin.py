@@ -62,6 +62,12 @@ def read(content: bytes) -> Machine:
         raise ValueError(f"is no whole cubin: {error}") from None
 
 
+def codes(content: bytes) -> frozenset[bytes]:
+    """The instructions of each kernel and device function, without their names; raises ValueError as `read` does."""
+    read(content)
+    return frozenset(section.of(content) for section in _sections(content) if section.name.startswith(".text."))
+
+
 def _read(content: bytes) -> Machine:
     (flags,) = struct.unpack_from("<I", content, 48)
     arch = (flags >> 8 if content[8] >= _NEW_FLAGS else flags) & 0xFF

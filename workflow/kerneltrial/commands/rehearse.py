@@ -16,6 +16,8 @@ from kerneltrial.inputs.config import Config, check_files
 from kerneltrial.inputs.problem import InputProblem
 from kerneltrial.inputs.sources import sources
 from kerneltrial.records.problem import Problem
+from kerneltrial.records.qualification import Qualification, SecondOpinion
+from kerneltrial.store import envelopes
 
 STAGES = ("lock", "qualify")
 
@@ -29,12 +31,14 @@ def run(given: argparse.Namespace, here: Path) -> int:
         copy = Path(scratch).resolve()
         try:
             _copied(config, root, copy)
-            _staged(config, copy)
+            opinion = _staged(config, copy)
         except Problem as problem:
             raise InputProblem(str(problem).replace(f"{copy}/", "").partition("; it is locked")[0]) from None
     tried = ["the baseline", "the oracle", "the cases", *(["the reference"] if config.reference else [])]
     tried += ["the application with the baseline"] if config.end_to_end.words else []
     print(f"rehearsed in a scratch copy, and nothing was wrong with {', '.join(tried[:-1])} and {tried[-1]}")
+    if not opinion.agrees:
+        print(f"but {opinion.detail}: until a plain kernel is the config's `reference`, no verdict can be GO")
     print("nothing was locked, and no candidate was tried; next: `snakemake --cores 1`")
     return 0
 
@@ -45,9 +49,11 @@ def _copied(config: Config, root: Path, copy: Path) -> None:
         shutil.copy2(root / path, copy / path)
 
 
-def _staged(config: Config, copy: Path) -> None:
+def _staged(config: Config, copy: Path) -> SecondOpinion:
+    """Run both stages; what qualification came to on the oracle."""
     from kerneltrial.dag.closure import code_digest
     from kerneltrial.stages.running import run_stage
 
     for stage in STAGES:
-        run_stage(config, stage, 0, code_digest(stage), copy)
+        record = run_stage(config, stage, 0, code_digest(stage), copy)
+    return envelopes.body(Qualification, record.read_bytes(), record.name).second_opinion

@@ -6,6 +6,7 @@ from kerneltrial.decide.grounds import Grounds
 from kerneltrial.decide.standing import Fate, Standing
 from kerneltrial.records.confirmation import Confirmed, NotTimed
 from kerneltrial.records.decision import Failed, Passed, RuleName, RuleResult, Unknown, Winner
+from kerneltrial.records.qualification import COPY_OF_BASELINE
 from kerneltrial.records.reason import Reason, ReasonClass
 from kerneltrial.records.validation import Validated
 
@@ -111,6 +112,8 @@ def independent_oracle(grounds: Grounds) -> RuleResult:
         return Unknown(rule=rule, asked=asked, seen="nobody is named as author", example=False, settled_by=settled)
     if nobody:
         seen = f"written by {author}; nothing else was asked"
+        if opinion.detail == COPY_OF_BASELINE:
+            seen = f"written by {author}; the reference kernel is the baseline's own code, which is no second opinion"
         settled = "a plain reference kernel beside the oracle, in a new trial"
         return Unknown(rule=rule, asked=asked, seen=seen, example=False, settled_by=settled)
     return Passed(rule=rule, asked=asked, seen=f"written by {author}; {opinion.by} agrees", example=False)

@@ -13,10 +13,11 @@ from kerneltrial.inputs.values import draw_names
 from kerneltrial.judge.answers import compare_all
 from kerneltrial.judge.casework import fault_of
 from kerneltrial.judge.nulls import Null, Nulls
+from kerneltrial.judge.same_code import same_code
 from kerneltrial.judge.setup import JudgeProblem, Subject
 from kerneltrial.judge.validation import Judge
 from kerneltrial.records.case import Case
-from kerneltrial.records.qualification import NullCandidate, QualifiedCase, SecondOpinion
+from kerneltrial.records.qualification import COPY_OF_BASELINE, NullCandidate, QualifiedCase, SecondOpinion
 from kerneltrial.records.reason import Finding
 from kerneltrial.records.record import Digest
 from kerneltrial.records.validation import CaseVerdict, Invalid, Unchecked
@@ -100,11 +101,16 @@ def _blunt(judge: Judge, case: Case, name: str, results: Sequence[Null]) -> str:
 
 
 def second_opinion(judge: Judge, reference: Subject | None) -> SecondOpinion:
-    """Hold the oracle against the reference in every draw of every case; `QualificationProblem` where they differ."""
+    """Hold the oracle against the reference in every draw of every case; `QualificationProblem` where they differ.
+
+    What agrees with the oracle because it is the baseline, which has to, says nothing of the oracle.
+    """
     if reference is None:
         return SecondOpinion(
             by="nothing", agrees=False, detail="no reference kernel was named, so nothing was compared"
         )
+    if same_code(reference.binary, judge.setup.baseline.binary):
+        return SecondOpinion(by="nothing", agrees=False, detail=COPY_OF_BASELINE)
     compared = 0
     for case in judge.setup.cases.cases:
         for draw in range(judge.setup.protocol.draws_per_case):

@@ -1,5 +1,7 @@
 """Qualification: can each case fail someone, and does the baseline pass?"""
 
+from typing import Final
+
 import msgspec
 
 from kerneltrial.records.build import Built
@@ -39,8 +41,14 @@ class BaselineError(Record):
     bound_share: float
 
 
+COPY_OF_BASELINE: Final = "the reference kernel is the baseline's own code, which is no second opinion"
+
+
 class SecondOpinion(Record):
-    """The oracle against a plain reference kernel, or against nothing."""
+    """The oracle against a plain reference kernel, or against nothing.
+
+    A reference that is a copy of the baseline is nothing, with `COPY_OF_BASELINE` as detail.
+    """
 
     by: str
     agrees: bool
