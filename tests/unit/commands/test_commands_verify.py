@@ -339,3 +339,23 @@ def test_before_a_trial_has_run_nothing_is_called_ok(tmp_path, monkeypatch, caps
     assert "results/scale_add: holds no record of a trial" in said
     assert " ok" not in said
     assert "derivation  not done (there is no record to follow)" in said
+
+
+def test_a_decision_that_is_not_there_is_not_called_ok(bundle, results, capsys):
+    """Nothing of a trial under way is wrong, and who takes the decision out of one leaves the same."""
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    for name in ("decision", "report"):
+        (results / f"{name}.json").unlink()
+    said = verify(capsys)[1]
+    assert "decision    not done (there is none)" in said
+    assert "decision follow from" not in said
+    assert "the decision holds" not in said
+
+
+def test_nothing_is_said_to_hold_where_something_is_wrong(results, capsys):
+    (results / "terms.json").unlink()
+    status, said = verify(capsys)
+    assert status == 1
+    assert "terms.json" in said
+    assert "the decision holds" not in said

@@ -66,7 +66,7 @@ def run(given: argparse.Namespace, root: Path) -> int:
             f"{printed(results(place.trial))}: {verdict.records} records, {verdict.objects} objects, "
             f"{verdict.measurements} measurements, {verdict.journal_lines} journal lines: {_summary(verdict)}"
         )
-        if place.config is not None:
+        if place.config is not None and verdict.whole:  # of one that may be no decision of this trial nothing holds
             _say_where_it_holds(place)
     return 1 if not verdict.whole else ONLY_BYTES if verdict.other_version else 0
 
@@ -145,6 +145,8 @@ def _looked(place: Place, brought: Brought) -> Verdict:
     elif verdict.records and place.config is not None:
         verdict.look("decision", differences(place.config, place.root))
         verdict.note("decision", _outcome(place))
+        if not (place.root / record_path(place.trial, "decide")).is_file():
+            verdict.leave("decision")
     return verdict
 
 

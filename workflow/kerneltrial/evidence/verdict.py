@@ -62,6 +62,11 @@ class Verdict:
         """Something to know of a level that is no problem."""
         self.notes.setdefault(level, []).append(line)
 
+    def leave(self, level: Level) -> None:
+        """What the level is about is not here: it was not looked at, unless something was wrong on the way to it."""
+        if not self.problems.get(level):
+            self.problems.pop(level, None)
+
     @property
     def lines(self) -> list[str]:
         """All problems, each once."""
