@@ -359,3 +359,17 @@ def test_nothing_is_said_to_hold_where_something_is_wrong(results, capsys):
     assert status == 1
     assert "terms.json" in said
     assert "the decision holds" not in said
+
+
+def test_a_seal_without_its_sums_is_held_against_the_decision(bundle, results, capsys):
+    """Who takes the decision out of sealed evidence, and SHA256SUMS with it, leaves no trial under way."""
+    (bundle / "SHA256SUMS").unlink()
+    (bundle / "SHA256SUMS.sig").unlink()
+    status, said = verify(capsys)
+    assert status == 0
+    assert "SHA256SUMS is not here: what was added or left out as a whole cannot be told" in said
+    for name in ("decision", "report"):
+        (results / f"{name}.json").unlink()
+    status, said = verify(capsys)
+    assert status == 1
+    assert "signed/seal.json: is of another decision than the one that is here" in said

@@ -28,7 +28,7 @@ from kerneltrial.records.terms import Terms
 from kerneltrial.store import envelopes
 from kerneltrial.store.canonical import builtins, canonical, convert, decode, digest
 from kerneltrial.store.problem import StoreProblem
-from kerneltrial.store.signed import Signed
+from kerneltrial.store.signed import Signed, is_sealed
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,11 @@ def look(evidence: Evidence, brought: Brought, verdict: Verdict) -> None:
             verdict.look("bytes", differences(parse(evidence.sums.read_bytes()), evidence.files))
         except EvidenceProblem as problem:
             verdict.look("bytes", [str(problem)])
-        if not verdict.other_version:
-            verdict.look("derivation", _seal(evidence))
     else:
-        verdict.note("bytes", "not sealed: what was added or left out as a whole cannot be told")
+        what = "SHA256SUMS is not here" if is_sealed(evidence.results) else "not sealed"
+        verdict.note("bytes", f"{what}: what was added or left out as a whole cannot be told")
+    if not verdict.other_version and (evidence.sums.is_file() or is_sealed(evidence.results)):
+        verdict.look("derivation", _seal(evidence))
     if brought.heads is not None:
         verdict.look("bytes", handed_out(evidence.results, brought.heads))
     _signatures(evidence, brought, verdict)
