@@ -73,6 +73,17 @@ def test_terms_have_the_limit_too(tmp_path: Path) -> None:
     assert "terms() gave no answer in case wide (n=8)" in _line(tmp_path, GOOD + text)
 
 
+@pytest.mark.parametrize("how", ["while True:\n    pass\n", "import time\nwhile True:\n    time.sleep(0.01)\n"])
+def test_a_loop_outside_of_its_functions_is_one_line(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "oracle.py"
+    path.write_text(f"{how}{GOOD}")
+    with pytest.raises(InputProblem, match="did not come to its end within 0 s") as caught:
+        oracle.load(path)
+    assert "\n" not in str(caught.value)
+    path.write_text(f"import numpy as np\n{GOOD}")
+    assert oracle.load(path).answer(CONTRACT, SMALL, {"n": 3}).outputs["y"].shape == (3,)
+
+
 def test_in_another_thread(tmp_path: Path) -> None:
     lines: list[str] = []
     text = GOOD.replace("return", "while dims['n'] > 3:\n        pass\n    return")

@@ -96,14 +96,21 @@ def load(path: Path) -> Oracle:
     """Execute a trusted oracle file and return what it defines.
 
     Its bytes are read once and compiled here, so that no compiled copy is written beside it and its digest is that of
-    what runs. Raises `InputProblem` where it is absent, does not run or defines no function `oracle`.
+    what runs. Raises `InputProblem` where it is absent, does not run, takes longer than `LEAST_LIMIT_S` or defines no
+    function `oracle`.
     """
     try:
         content = path.read_bytes()
     except OSError as fault:
         raise InputProblem(f"{path}: cannot be read ({fault.strerror}); config key oracle") from None
-    with HEARD.aside():
-        module = _module(path, content)
+    try:
+        with HEARD.aside(), limited(LEAST_LIMIT_S):
+            module = _module(path, content)
+    except TookTooLongError:
+        raise InputProblem(
+            f"{path}: did not come to its end within {LEAST_LIMIT_S:.0f} s: it loops outside of its functions; it is "
+            "to define oracle(inputs, dims) and to work nothing out before it is asked"
+        ) from None
     functions = [getattr(module, name, None) for name in ("oracle", "terms")]
     if not callable(functions[0]) or not (functions[1] is None or callable(functions[1])):
         raise InputProblem(f"{path}: defines no function oracle(inputs, dims)")
