@@ -139,6 +139,36 @@ def test_an_oracle_that_the_reference_contradicts_is_refused(tmp_path: Path) -> 
     assert "disagree" in text
 
 
+def test_what_lay_in_the_output_before_is_no_answer(tmp_path: Path) -> None:
+    """Where the right answer is NaN, a reference that writes nothing there is found out by other memory."""
+    nan = ORACLE.replace(
+        "import numpy as np", "import numpy as np\ndef first(c):\n    c[0, 0] = np.nan\n    return c"
+    ).replace('{"C": inputs', '{"C": first(inputs', 1)
+    nan = nan.replace('inputs["B"].astype(np.float64)}', 'inputs["B"].astype(np.float64))}', 1)
+
+    def written(inputs: Arrays, buffers: Arrays, state: dict[str, Any]) -> None:
+        multiply(inputs, buffers, state)
+        buffers["C"][0, 0] = np.nan
+
+    def unwritten(inputs: Arrays, buffers: Arrays, state: dict[str, Any]) -> None:
+        kept = buffers["C"][0, 0]
+        multiply(inputs, buffers, state)
+        buffers["C"][0, 0] = kept
+
+    said = oracle(tmp_path, nan)
+    sound = qualify(Judge(setup(tmp_path, oracle=said, baseline=subject(written))), BASELINE, reference(written))
+    assert sound.second_opinion.agrees
+    text = problem(tmp_path, reference(unwritten), oracle=said, baseline=subject(written))
+    assert "the reference kernel fails in case case_0, draw 0: output_not_written" in text
+
+
+def test_a_reference_with_a_fault_is_said_to_fail_and_not_to_disagree(tmp_path: Path) -> None:
+    broken = reference(lambda *_: Finding(reason=Reason.OUT_OF_BOUNDS, detail="read of 4 bytes"))
+    text = problem(tmp_path, broken)
+    assert "the reference kernel fails in case case_0, draw 0: out_of_bounds: read of 4 bytes" in text
+    assert "disagree" not in text
+
+
 def test_shapes_of_one_element_have_no_mean(tmp_path: Path) -> None:
     dot = setup(tmp_path, cases=cases((1, 1, 40)), protocol=Protocol(boundary_shapes=0))
     names = {null.name for null in qualify(Judge(dot), BASELINE, None).cases[0].nulls}

@@ -60,6 +60,11 @@ def explain(call: Call, first: Run, second: Run, again: Again) -> Finding:
     )
 
 
+def holds_poison(call: Call, run: Run) -> bool:
+    """Whether an element of an output is the poison `nan` (all bits set): it may not have been written."""
+    return any((_elements(run, buffer) == 0xFF).all(axis=-1).any() for buffer in _outputs(call))
+
+
 def poison_shows(call: Call, first: Run, second: Run) -> Finding | None:
     """Where `first` still holds the poison `nan` (all bits set) and `second` something else: not written."""
     for buffer in _outputs(call):

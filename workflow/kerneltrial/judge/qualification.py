@@ -7,11 +7,14 @@ that another opinion contradicts, makes every later verdict worthless. All of th
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from kerneltrial.devices.device import Conditions, Refused
 from kerneltrial.inputs.resolve import PlanProblem
 from kerneltrial.inputs.values import draw_names
 from kerneltrial.judge.answers import compare_all
 from kerneltrial.judge.casework import fault_of
+from kerneltrial.judge.disagreement import holds_poison, poison_shows
 from kerneltrial.judge.nulls import Null, Nulls
 from kerneltrial.judge.same_code import same_code
 from kerneltrial.judge.setup import JudgeProblem, Subject
@@ -127,12 +130,19 @@ def _agree(judge: Judge, reference: Subject, case: Case, draw: int) -> None:
     try:
         call = reference.call(setup.contract, case.dimensions)
         run = reference.run(call, drawn.values, conditions)
+        fault = fault_of(run)
+        if fault is None and holds_poison(call, run):  # what agrees with the oracle may have been there before
+            again = reference.run(call, drawn.values, replace(conditions, poison="huge"))
+            fault = fault_of(again) or poison_shows(call, run, again)
     except (Refused, PlanProblem) as problem:
         raise QualificationProblem(f"the reference kernel does not run in case {case.name}: {problem}") from problem
-    finding = fault_of(run)
-    if finding is None:
-        found = (c.finding for c in compare_all(run, call, drawn.expected, lambda _: None))
-        finding = next((f for f in found if f is not None), None)
+    if fault is not None:
+        raise QualificationProblem(
+            f"the reference kernel fails in case {case.name}, draw {draw}: {fault.reason.value}: {fault.detail}; "
+            "correct it or its plan: it is no opinion on the oracle as it is"
+        )
+    found = (c.finding for c in compare_all(run, call, drawn.expected, lambda _: None))
+    finding = next((f for f in found if f is not None), None)
     if finding is not None:
         raise QualificationProblem(
             f"oracle and reference kernel disagree in case {case.name}, draw {draw}: {finding.reason.value}: "
