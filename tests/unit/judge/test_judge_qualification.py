@@ -53,6 +53,13 @@ def test_a_copy_of_the_baseline_is_no_second_opinion(tmp_path: Path) -> None:
     assert (opinion.by, opinion.agrees, opinion.detail) == ("nothing", False, COPY_OF_BASELINE)
 
 
+def test_a_copy_of_the_baseline_that_disagrees_stops_as_any_reference(tmp_path: Path) -> None:
+    def doubled(inputs: Arrays, buffers: Arrays, state: dict[str, Any]) -> None:
+        buffers["C"][:] = inputs["A"] @ (2 * inputs["B"])
+
+    assert "disagree in case case_0" in problem(tmp_path, subject(doubled))
+
+
 def test_a_tolerance_that_passes_zeros_is_refused(tmp_path: Path) -> None:
     blunt = contract(tolerances={"C": Tolerance(absolute=Decimal(10) ** 15, baseline_factor=Decimal(10) ** 12)})
     text = problem(tmp_path, contract=blunt)

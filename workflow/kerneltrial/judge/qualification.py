@@ -106,19 +106,19 @@ def _blunt(judge: Judge, case: Case, name: str, results: Sequence[Null]) -> str:
 def second_opinion(judge: Judge, reference: Subject | None) -> SecondOpinion:
     """Hold the oracle against the reference in every draw of every case; `QualificationProblem` where they differ.
 
-    What agrees with the oracle because it is the baseline, which has to, says nothing of the oracle.
+    What agrees with the oracle and is the baseline's own code, which has to agree, says nothing of the oracle.
     """
     if reference is None:
         return SecondOpinion(
             by="nothing", agrees=False, detail="no reference kernel was named, so nothing was compared"
         )
-    if same_code(reference.binary, judge.setup.baseline.binary):
-        return SecondOpinion(by="nothing", agrees=False, detail=COPY_OF_BASELINE)
     compared = 0
     for case in judge.setup.cases.cases:
         for draw in range(judge.setup.protocol.draws_per_case):
             _agree(judge, reference, case, draw)
             compared += 1
+    if same_code(reference.binary, judge.setup.baseline.binary):
+        return SecondOpinion(by="nothing", agrees=False, detail=COPY_OF_BASELINE)
     detail = f"within the contract's tolerances in {compared} draws of {len(judge.setup.cases.cases)} cases"
     return SecondOpinion(by="reference kernel", agrees=True, detail=detail)
 
