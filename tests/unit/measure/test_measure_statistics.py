@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltrial.devices.device import Samples
-from kerneltrial.measure import statistics
+from kerneltrial.measure import quantile, statistics
 from kerneltrial.measure.quantile import incomplete_beta, student_t, student_t_below
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, and Abramowitz and Stegun, table 26.10.
@@ -50,6 +50,19 @@ def test_t_quantiles_are_exact_where_a_closed_form_exists():
     assert student_t(0.975, 2) == pytest.approx(0.95 / (2 * 0.975 * 0.025) ** 0.5, rel=1e-11)
     assert student_t(0.025, 7) == -student_t(0.975, 7)
     assert student_t(0.5, 7) == 0.0
+
+
+def test_where_bisection_starts_changes_no_bit_of_a_quantile_and_saves_more_than_half_of_it(monkeypatch):
+    dice, calls = Random(3), []
+    asked = [(dice.uniform(0.5, 0.9999), dice.choice((1, 2, 4, 5, 9, 19, 199, 5000))) for _ in range(300)]
+    asked += [(1 - 10 ** dice.uniform(-12, -4), freedom) for _, freedom in asked[:100]]
+    counted = quantile.incomplete_beta
+    monkeypatch.setattr(quantile, "incomplete_beta", lambda *given: calls.append(given) or counted(*given))
+    near = [student_t.__wrapped__(*one) for one in asked]
+    few = len(calls)
+    monkeypatch.setattr(quantile, "_cell", lambda a, tail: (0.0, 1.0))
+    assert near == [student_t.__wrapped__(*one) for one in asked]
+    assert few < 0.5 * (len(calls) - few)
 
 
 def test_the_incomplete_beta_function_has_its_closed_forms():

@@ -35,7 +35,7 @@ def student_t(probability: float, freedom: int) -> float:
 
 
 def _cell(a: float, tail: float) -> tuple[float, float]:
-    """Halves of halves of 0 to 1 that bisection comes to as well, around what Newton's method finds in a fifth of it.
+    """One of the halves of halves of 0 to 1 that bisection comes to as well: that around what Newton's method finds.
 
     The quantile is that of bisection to the last bit, whatever Newton finds: where the tail is not in its cell, all of
     0 to 1 is given.
