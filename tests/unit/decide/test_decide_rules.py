@@ -761,6 +761,12 @@ def test_a_model_that_was_not_asked_may_have_written_the_oracle() -> None:
     assert isinstance(rule(decide(grounds(lock=lock)), "independent_oracle"), Passed)
 
 
+def test_a_reference_that_was_a_copy_of_the_baseline_is_said_to_be_one() -> None:
+    copied = SecondOpinion(by="nothing", agrees=False, detail=COPY_OF_BASELINE)
+    decision = decide(grounds(qualification=msgspec.structs.replace(GO.qualification, second_opinion=copied)))
+    assert rule(decision, "independent_oracle").seen.endswith(f"; {COPY_OF_BASELINE}")
+
+
 def in_the_application(saved: Any, loose: bool = False, **changes: Any) -> RuleResult:
     trial_terms = policy(accept_derived=loose)
     ran_so = msgspec.structs.replace(GO.confirmation, end_to_end=saved)
